@@ -16,6 +16,7 @@ from tests.undo.trees import Workbench, picture
 
 from callwright.system.private_files import make_private
 from callwright.system.sandbox.bubblewrap import find_problem
+from callwright.system.undo.change_sets import ChangeHistory
 from callwright.system.undo.kept_content import UndoError, UndoLimits
 from callwright.system.undo.undo_store import UndoStore
 
@@ -273,6 +274,31 @@ async def test_oldest_turns_are_forgotten_first(tmp_path: Path):
     refuse(bench, "not kept any more")
     bench.undo(27)
     assert (bench.root / "file").read_text() == "00026" * 2000
+
+
+def test_many_turns_are_forgotten_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = UndoStore(tmp_path / "kept", limits=UndoLimits(total_bytes=100_000)).open("session")
+    file = tmp_path / "file"
+    for number in range(200):
+        log.begin_turn()
+        file.write_text(f"{number:05}" * 70)
+        log.keep_after(log.keep_before([file]))
+    looks = 0
+    needed = ChangeHistory.needed_contents
+
+    def count(history: ChangeHistory, after: int = 0) -> set[str]:
+        nonlocal looks
+        looks += 1
+        return needed(history, after)
+
+    monkeypatch.setattr(ChangeHistory, "needed_contents", count)
+    log.begin_turn()
+    file.write_text("x" * 29_000)
+    log.keep_after(log.keep_before([file]))
+    left = [number for number in range(1, 201) if number > log.history.forgotten]
+    assert list(log.history.sets) == [*left, 201]
+    assert 350 * len(left) + 29_000 <= 50_000 < 350 * (len(left) + 1) + 29_000  # no turn too many
+    assert looks < 12
 
 
 async def test_old_sessions_are_forgotten_on_start(tmp_path: Path):

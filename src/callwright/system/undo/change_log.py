@@ -384,13 +384,13 @@ class ChangeLog:
             return
         if not self._watches:
             self.scan.forget()
-        self.kept.sweep(self.history.needed_contents() | self.scan.needed())
-        for number in [number for number in self.history.sets if number != self.history.last]:
-            if self.kept.total_bytes <= self.limits.total_bytes // 2:
-                break
-            self._journal.append({"forgot": number})
-            self.history.apply_forgotten(number)
-            self.kept.sweep(self.history.needed_contents() | self.scan.needed())
+        scanned = self.scan.needed()
+        self.kept.sweep(self.history.needed_contents() | scanned)
+        forgot = self.history.find_excess(self.kept.sizes, self.limits.total_bytes // 2, scanned)
+        if forgot:
+            self._journal.append({"forgot": forgot})
+            self.history.apply_forgotten(forgot)
+            self.kept.sweep(self.history.needed_contents() | scanned)
 
     def sweep(self) -> None:
         """Remove contents that are not needed to undo or redo."""

@@ -1,5 +1,6 @@
 """What each turn did to each path, replayed from the lines of a journal."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,9 +155,26 @@ class ChangeHistory:
         for each in [each for each in self.sets if each <= number]:
             del self.sets[each]
 
-    def needed_contents(self) -> set[str]:
-        """Return the digests that an undo or a redo needs."""
-        states = [change.before for each in self.sets.values() for change in each.changes.values()]
+    def find_excess(self, sizes: Mapping[str, int], most_bytes: int, beside: set[str]) -> int:
+        """Return the number up to which turns are to be forgotten so that the rest fits; never the latest; 0 if none.
+
+        Args:
+            sizes: The size of every content, by digest.
+            most_bytes: How much may be kept.
+            beside: The digests of contents that are kept for another reason.
+        """
+
+        def fits(number: int) -> bool:
+            return sum(sizes.get(digest, 0) for digest in self.needed_contents(number) | beside) <= most_bytes
+
+        # not one by one: each question looks at every content, those of the whole workspace too
+        numbers = [0, *(number for number in self.sets if number != self.last)]
+        return numbers[min(bisect_left(numbers, True, key=fits), len(numbers) - 1)]
+
+    def needed_contents(self, after: int = 0) -> set[str]:
+        """Return the digests that a redo needs, or an undo of the turns after a number."""
+        sets = [each for number, each in self.sets.items() if number > after]
+        states = [change.before for each in sets for change in each.changes.values()]
         for undone, changes in self.restores.values():
             states += [change.before for each in undone for change in each.changes.values()]
             states += [state for pair in changes.values() for state in pair]
@@ -173,9 +191,10 @@ def _read_change(current: ChangeSet, line: Line) -> None:
             known = current.changes.get(path)
             current.changes[path] = Change(EntryState.load(data), None if known is None else known.after)
     elif "after" in line:
+        foreign = frozenset(line["foreign"])
         for path, data in line["after"].items():
             current.changes[path].after = EntryState.load(data)
-            current.changes[path].foreign = path in line["foreign"]
+            current.changes[path].foreign = path in foreign
     elif "gap" in line:
         current.gaps.append(str(line["gap"]))
     elif "watch" in line:
