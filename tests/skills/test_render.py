@@ -1,6 +1,7 @@
 """Arguments and commands in a skill's instructions, also hostile ones."""
 
 import subprocess
+import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -166,3 +167,14 @@ def test_any_argument_stays_one_shell_word(template: str, argument: str) -> None
 def test_any_template_expands(template: str, arguments: str) -> None:
     expansion = expand(template, arguments, names=["a"])
     assert isinstance(expansion.assemble(["out"] * len(expansion.requests)), str)
+
+
+@pytest.mark.slow
+def test_time_for_a_long_command_grows_with_its_length_alone() -> None:
+    def seconds(lines: int) -> float:
+        began = time.process_time()
+        expand("```!\n" + "echo a\n" * lines + "```")
+        return time.process_time() - began
+
+    # ten times the text: quadratic time would be a hundred times; the margin is for a busy machine
+    assert seconds(80_000) < 30 * max(min(seconds(8_000) for _ in range(3)), 0.005)

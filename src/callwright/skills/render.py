@@ -153,19 +153,19 @@ def _expand_text(template: str, given: _Placeholders) -> str:
 
 def _expand_command(template: str, given: _Placeholders) -> CommandRequest:
     """Fill in the arguments of a command, quoted according to the quotes around each."""
-    line, quote, at, placed = "", "", 0, False
+    parts, quote, at, placed = list[str](), "", 0, False
     while at < len(template):
         match = _PLACEHOLDER.match(template, at)
         if match is not None and not match[0].startswith("\\") and _is_ours(match, quote, given):
-            line += _quote(given.value(match), quote)
+            parts.append(_quote(given.value(match), quote))
             placed, at = True, match.end()
             continue
         step = 2 if template[at] == "\\" and quote != "'" else 1  # a backslash escapes, except in single quotes
         if template[at] in "'\"" and quote in ("", template[at]):
             quote = "" if quote else template[at]
-        line += template[at : at + step]
+        parts.append(template[at : at + step])
         at += step
-    return CommandRequest(line, explain_unquotable(template, quote) if placed else "")
+    return CommandRequest("".join(parts), explain_unquotable(template, quote) if placed else "")
 
 
 def _is_ours(match: re.Match[str], quote: str, given: _Placeholders) -> bool:
