@@ -342,10 +342,16 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         "x=rm; read x <<< ls & $x -rf /",
         "x=rm; printf -v x ls | cat; $x -rf /",
         "x=(rm -rf /); (x=(ls)); ${x[@]}",
+        "a=(rm -rf); x=y; x=/; ${a[@]} $x",
     ],
 )
 def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
     assert any(isinstance(decision, Deny) for decision in _guard_line(line))
+
+
+def test_variable_that_a_loop_sets_to_something_unknown_asks_beside_one_that_is_known() -> None:
+    decisions = _guard_line('for x in rm ls; do for y in cat $z; do "$x" a $y; done; done')
+    assert any(isinstance(decision, Ask) and "$y" in decision.reason for decision in decisions)
 
 
 def test_line_that_cannot_be_parsed_asks_and_is_not_taken_for_a_danger() -> None:

@@ -54,6 +54,8 @@ class CommandReader(WordReader):
         self, source: bytes, findings: Findings, context: ScriptContext, report: Callable[[FoundCommand], None]
     ) -> None:
         super().__init__(source, findings)
+        self._elements: dict[str, Sequence[str]] = {}
+        """Those of arrays that are about to be set."""
         self.context = context
         self.xargs_input = context.xargs_input
         self.report = report
@@ -149,7 +151,7 @@ class CommandReader(WordReader):
                 value = Word(self.text(child), WORDS)
                 name = name or self.text(child).partition("[")[0]
                 if child.type == "array":
-                    self.findings.add_value(name, *list_elements(self.text(child)))
+                    self._elements[name] = list_elements(self.text(child))
             else:
                 value = self.word(child)
         harmless = is_harmless_variable(name, value.text if value.literal else None, exported=exported)
@@ -161,7 +163,7 @@ class CommandReader(WordReader):
         """Record the value that the line itself gives to a variable."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        self.findings.add_value(name, value)
+        self.findings.add_value(name, *self._elements.pop(name, (value,)))
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

@@ -296,7 +296,7 @@ class Findings:
         """Whether variables may be replaced by the texts they hold, and those of loops by the glob they run over."""
         self.repeated = 0
         self.values: dict[str, list[tuple[str, ...]]] = {}
-        """What the line itself puts into its variables, as far as that is literal: one text, or those of an array.
+        """What the line itself puts into its variables: one text, those of an array, or none where it is not literal.
 
         The newest is the last. Earlier ones may still hold: `x=rm; (x=ls); $x a`.
         """
@@ -330,8 +330,7 @@ class Findings:
         known = tuple([text for text in texts if text is not None])
         if known in values:
             values.remove(known)
-        if known:
-            values.append(known)
+        values.append(known)
         del values[:-MAX_VALUES]
 
     def doubt_parser(self, reason: str) -> None:
