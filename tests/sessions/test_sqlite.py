@@ -95,9 +95,9 @@ async def test_damaged_or_foreign_file_is_rejected_unchanged(tmp_path: Path, siz
     damaged = whole[: int(len(whole) * size)] if size else b"these are my own notes, not a database\n" * 50
     path.write_bytes(damaged)
     async with SqliteStore(path) as store:
-        with pytest.raises(SessionError, match="damaged"):
+        with pytest.raises(SessionError, match=r"damaged.*; restore a backup, or move it away"):
             await store.read("s")
-        with pytest.raises(SessionError, match="damaged"):
+        with pytest.raises(SessionError, match=r"damaged.*; restore a backup, or move it away"):
             await (await store.hold("s")).append(said("more"))
     assert path.read_bytes() == damaged
 

@@ -52,8 +52,11 @@ _ERROR_HINTS = (
     ("disk i/o", "the disk reported an error. Records stored before are intact"),
     ("readonly", "it is read-only; check its permissions, and those of its -wal and -shm files"),
     ("unable to open", "it cannot be opened; check the folder and its permissions"),
-    ("not a database", "it is damaged or not a session file; it was not changed, restore it from a backup"),
-    ("malformed", "it is damaged; it was not changed, restore it from a backup"),
+    (
+        "not a database",
+        "it is damaged or not a session file; it was not changed; restore a backup, or move it away",
+    ),
+    ("malformed", "it is damaged; it was not changed; restore a backup, or move it away"),
 )
 
 
