@@ -349,6 +349,23 @@ def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
     assert any(isinstance(decision, Deny) for decision in _guard_line(line))
 
 
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("set -- rm; $1 -rf /", True),
+        ("x=rmz; ${x%z} -rf /*", True),
+        ("x=r; x+=m; $x -fr ~", True),
+        ("$(base64 -d <<< cm0K) --recursive /etc/", True),
+        ("$x -rf build /home/ann/a", False),
+        ("$x -f /", False),
+        ("$x -r /tmp", False),
+    ],
+)
+def test_vital_folder_that_is_given_to_an_unknown_program_asks(line: str, asks: bool) -> None:
+    found = [each for each in _guard_line(line) if isinstance(each, Ask) and "not known" in each.reason]
+    assert bool(found) is asks and all(each.firm for each in found)
+
+
 def test_variable_that_a_loop_sets_to_something_unknown_asks_beside_one_that_is_known() -> None:
     decisions = _guard_line('for x in rm ls; do for y in cat $z; do "$x" a $y; done; done')
     assert any(isinstance(decision, Ask) and "$y" in decision.reason for decision in decisions)

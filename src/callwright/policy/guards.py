@@ -31,6 +31,7 @@ from callwright.policy.git_reads import find_compared_secret, find_unnamed_objec
 from callwright.policy.paths import PathContext, PossiblePaths
 from callwright.policy.removals import (
     brings_files,
+    find_endangered,
     is_vital,
     list_removed_folders,
     mirrors,
@@ -119,6 +120,9 @@ class Guards(Policy):
             return None
         if unnamed := _find_removed_variable(part.command):
             return Ask(f"would remove {make_printable(unnamed)}, whose value is not known", _CRITICAL, firm=True)
+        if endangered := find_endangered(part.command.words, self.here.home):
+            reason = f"may remove {make_printable(endangered)}, because its program is not known"
+            return Ask(reason, _CRITICAL, firm=True)
         if named := next((word for word in part.command.words[1:] if _names_key(word)), ""):
             return Ask(f"would be given {make_printable(named)}, which may hold a private key", _SECRET, firm=True)
         return None

@@ -13,6 +13,8 @@ from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 from callwright.shell.programs.git_branches import makes_branch
 
 _ABOVE_VITAL = ("/", "/home", "/Users")
+_EXPANDED = re.compile(r"[$`]")
+_RECURSIVE = re.compile("-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 
 
 def is_vital(folder: str, home: str) -> bool:
@@ -33,6 +35,19 @@ def whole_folder(place: str) -> str:
             return place
         place = parent or "/"
     return place
+
+
+def find_endangered(line: Sequence[str], home: str) -> str:
+    """Return a vital folder that is given whole to a program that only the shell knows; empty if none is: `$x -rf /`.
+
+    Args:
+        line: The words of a command.
+        home: The user's home folder.
+    """
+    if not line or not _EXPANDED.search(line[0]) or not any(map(_RECURSIVE.fullmatch, line)):
+        return ""
+    folders = (whole_folder(home + word[1:] if word in ("~", "~/", "~/*") else word) for word in line[1:])
+    return next((folder for folder in folders if is_vital(folder.rstrip("/") or folder, home) and folder != "/tmp"), "")
 
 
 @lru_cache(maxsize=8)
