@@ -1,6 +1,8 @@
 """One call decides a shell line: the mode, the rules, the fence and the guards together."""
 
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -482,3 +484,24 @@ def test_line_is_judged_also_where_the_folder_of_the_process_is_gone(
     named = RunCommand("touch a", ".")
     policies = standard_policies(tmp_path, mode="auto")
     assert isinstance(policies.decide(named, dry_run_line(named.line)), Deny)
+
+
+def test_line_with_many_files_is_judged_in_linear_time(tmp_path: Path) -> None:
+    def work(files: int) -> int:
+        """How many calls of functions the decision takes: the same on every machine, however busy."""
+        line = "touch " + " ".join(f"a{files}/{number}" for number in range(files))
+        calls = 0
+
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(count)
+        try:
+            judge_command(line, cwd=tmp_path, workspace=tmp_path)
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    work(10)  # loads what is imported late
+    assert work(800) < 12 * work(100)

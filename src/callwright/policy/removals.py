@@ -89,8 +89,9 @@ def mirrors(line: Sequence[str]) -> bool:
     Args:
         line: Its words.
     """
-    removes = any(word == "--del" or word.startswith("--delete") for word in line)
-    return line[:1] == ("rsync",) and removes and not _is_trial(line)
+    if line[:1] != ("rsync",):  # first: asked about each file of a long line
+        return False
+    return any(word == "--del" or word.startswith("--delete") for word in line) and not _is_trial(line)
 
 
 def _is_trial(line: Sequence[str]) -> bool:
