@@ -54,8 +54,6 @@ class CommandReader(WordReader):
         self, source: bytes, findings: Findings, context: ScriptContext, report: Callable[[FoundCommand], None]
     ) -> None:
         super().__init__(source, findings)
-        self._elements: dict[str, Sequence[str]] = {}
-        """Those of arrays that are about to be set."""
         self.context = context
         self.xargs_input = context.xargs_input
         self.report = report
@@ -117,7 +115,7 @@ class CommandReader(WordReader):
         for child in node.children:
             if child.type == "variable_assignment":
                 name, value = self._read_assignment(child)
-                self.set_variable(name, value)
+                self.set_variable(name, value, self._read_elements(child))
                 words.append(Word(f"{name}={'' if value is None else value}"))
             elif child.is_named and child.type != "variable_name":
                 words.append(self.word(child))
@@ -132,8 +130,8 @@ class CommandReader(WordReader):
         parts = node.children if node.type == "variable_assignments" else [node]
         self.check_gaps(parts)
         assignments = tuple(self._read_assignment(part, exported=False) for part in parts)
-        for name, value in assignments:
-            self.set_variable(name, value)
+        for part, (name, value) in zip(parts, assignments, strict=True):
+            self.set_variable(name, value, self._read_elements(part))
         self.report(FoundCommand((), self.text(node), folders, self.context, assignments))
         return folders, folders
 
@@ -150,8 +148,6 @@ class CommandReader(WordReader):
                 self.sweep_words(child)
                 value = Word(self.text(child), WORDS)
                 name = name or self.text(child).partition("[")[0]
-                if child.type == "array":
-                    self._elements[name] = list_elements(self.text(child))
             else:
                 value = self.word(child)
         harmless = is_harmless_variable(name, value.text if value.literal else None, exported=exported)
@@ -159,11 +155,14 @@ class CommandReader(WordReader):
             self.findings.add_objection(f"it sets {name or 'a variable'}, which may change what programs do")
         return name, value.text if value.literal else None
 
-    def set_variable(self, name: str, value: str | None) -> None:
-        """Record the value that the line itself gives to a variable."""
+    def _read_elements(self, assignment: Node) -> Sequence[str]:
+        return next((list_elements(self.text(child)) for child in assignment.children if child.type == "array"), ())
+
+    def set_variable(self, name: str, value: str | None, elements: Sequence[str] = ()) -> None:
+        """Record the value that the line itself gives to a variable, or the elements of an array."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        self.findings.add_value(name, *self._elements.pop(name, (value,)))
+        self.findings.add_value(name, *(elements or (value,)))
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

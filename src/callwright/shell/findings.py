@@ -281,8 +281,8 @@ class FoundCommand(NamedTuple):
 
 
 MAX_FILLED_CHARS = 100_000
-MAX_VALUES = 4
 """A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
+_MAX_VALUES = 4
 
 
 class Findings:
@@ -331,7 +331,7 @@ class Findings:
         if known in values:
             values.remove(known)
         values.append(known)
-        del values[:-MAX_VALUES]
+        del values[:-_MAX_VALUES]
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""
