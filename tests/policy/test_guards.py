@@ -343,6 +343,7 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         "x=rm; printf -v x ls | cat; $x -rf /",
         "x=(rm -rf /); (x=(ls)); ${x[@]}",
         "a=(rm -rf); x=y; x=/; ${a[@]} $x",
+        "x=(ls) true; x=rm; $x -rf /",  # what stands before a command is for that one
     ],
 )
 def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
@@ -356,9 +357,14 @@ def test_line_that_removes_a_home_or_everything_is_denied(line: str) -> None:
         ("x=rmz; ${x%z} -rf /*", True),
         ("x=r; x+=m; $x -fr ~", True),
         ("$(base64 -d <<< cm0K) --recursive /etc/", True),
+        ("$x --recurs //etc", True),
+        ("$x -R /etc/../usr", True),
+        ("$x -r ~/x/..", True),
         ("$x -rf build /home/ann/a", False),
         ("$x -f /", False),
         ("$x -r /tmp", False),
+        ("$x -r /tmp/", False),
+        pytest.param(f"$x -{'r' * 200_000}1 /", False, id="linear"),  # with the square of its length it takes minutes
     ],
 )
 def test_vital_folder_that_is_given_to_an_unknown_program_asks(line: str, asks: bool) -> None:

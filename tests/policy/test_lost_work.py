@@ -135,6 +135,8 @@ def test_ordinary_changes_are_free(project: Path, line: str) -> None:
         "while true; do cat notes.txt; git checkout other; done",
         "(sleep 1; cat notes.txt) & git checkout other",
         "(sleep 1; cat notes.txt) | git checkout other",
+        "true <(sleep 1; cat notes.txt); git checkout other",
+        r"sh -c 'sleep 1; cat notes.txt' \&& git checkout other",
         "git switch other && cp app.py notes/a",
         "git merge other && cat notes.txt",
         "git stash pop; cat notes.txt",

@@ -56,8 +56,11 @@ _LOOKS_AT_NAMES = words(
 _USE_GIT = words("git go gh delta")  # the others start git themselves, and delta the pager that its settings name
 _RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
 _PATHS = (ReadPath, WritePath, DeletePath)
-_UNORDERED = re.compile(r"\b(?:for|while|until|select)\b|(?<![&>])&(?![&>])|(?<!\|)\|(?!\|)")
-"""What may let an earlier command of a line run later: a loop, a command in the background, a pipe."""
+_UNORDERED = re.compile(r"\b(?:for|while|until|select)\b|[<>]\(|(?<![&>])&(?![&>])|(?<!\|)\|(?!\|)|\\[&>|]")
+"""What may let an earlier command of a line run later: a loop, `<(…)`, a command in the background, a pipe.
+
+A sign behind a backslash is no part of the next one: in `x \\&& y`, x is in the background.
+"""
 _CHANGES_MODES = frozenset(("chmod", "chown", "chgrp", "setfacl", "chattr", "chcon"))
 
 

@@ -14,7 +14,7 @@ from callwright.shell.programs.git_branches import makes_branch
 
 _ABOVE_VITAL = ("/", "/home", "/Users")
 _EXPANDED = re.compile(r"[$`]")
-_RECURSIVE = re.compile("-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
+_RECURSIVE = re.compile("-(?=[a-zA-Z]*[rR])[a-zA-Z]+|--rec[a-z]*")
 
 
 def is_vital(folder: str, home: str) -> bool:
@@ -46,8 +46,9 @@ def find_endangered(line: Sequence[str], home: str) -> str:
     """
     if not line or not _EXPANDED.search(line[0]) or not any(map(_RECURSIVE.fullmatch, line)):
         return ""
-    folders = (whole_folder(home + word[1:] if word in ("~", "~/", "~/*") else word) for word in line[1:])
-    return next((folder for folder in folders if is_vital(folder.rstrip("/") or folder, home) and folder != "/tmp"), "")
+    places = (home + word[1:] if word == "~" or word.startswith("~/") else word for word in line[1:])
+    folders = (whole_folder(os.path.normpath(place).replace("//", "/")) for place in places)
+    return next((folder for folder in folders if folder != "/tmp" and is_vital(folder, home)), "")
 
 
 @lru_cache(maxsize=8)
