@@ -1,8 +1,11 @@
 """Encodings, line breaks, lines of huge files, and reading only what is a file."""
 
 import os
+import re
 import socket
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given, strategies as st
@@ -19,6 +22,7 @@ from callwright.system.files import (
     read_all,
     read_start,
     replace_range,
+    replace_ranges,
     unify_line_breaks,
     with_break,
 )
@@ -104,6 +108,36 @@ def test_lines_outside_the_range_keep_their_breaks(
 def test_unchanged_line_inside_the_range_keeps_its_break():
     assert replace_range("a\r\nb\nc\r\n", 0, 6, "a\nB\nc\n") == "a\r\nB\r\nc\r\n"
     assert replace_range("a\nb\r\nc\n", 0, 6, "x\nb\nc\n") == "x\nb\r\nc\n"
+
+
+@given(text=_LINES, old=st.sampled_from(["a", "a\n", "\n", "b\na"]), new=_LINES)
+def test_several_ranges_are_replaced_as_one_by_one(text: list[tuple[str, str]], old: str, new: list[tuple[str, str]]):
+    mixed, replacement = ("".join(line + end for line, end in part) for part in (text, new))
+    replacement = unify_line_breaks(replacement)
+    ranges = [found.span() for found in re.finditer(old, unify_line_breaks(mixed))]
+    expected = mixed
+    for start, end in reversed(ranges):
+        expected = replace_range(expected, start, end, replacement)
+    assert replace_ranges(mixed, ranges, replacement) == expected
+
+
+def test_several_ranges_are_replaced_in_linear_time():
+    def work(lines: int) -> int:
+        """How many calls of functions it takes: the same on every machine, however busy."""
+        calls = 0
+
+        def count(frame: FrameType, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += 1
+
+        sys.setprofile(count)
+        try:
+            replace_ranges("a\r\na\n" * lines, [(4 * line, 4 * line + 2) for line in range(lines)], "b\n")
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    assert work(400) < 6 * work(100)
 
 
 def test_most_common_break_is_that_of_most_lines():

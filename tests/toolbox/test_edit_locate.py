@@ -1,6 +1,7 @@
 """Locating the place of an edit: an exact match or one corrected typo, never similar text."""
 
 import textwrap
+import tracemalloc
 from functools import partial
 
 import pytest
@@ -293,3 +294,14 @@ def test_a_text_that_occurs_very_often_is_refused_without_looking_at_every_place
 def test_a_number_that_no_line_has_is_not_read_as_one() -> None:
     with pytest.raises(ToolFailed, match="not found"):
         locate("x = 1\n", f"{'9' * 5000}\tx = 1\n", "y\n")
+
+
+def test_miss_in_a_large_file_is_explained_in_little_memory():
+    text = "".join(f"    value_{number} = compute(thing_{number}, other)\n" for number in range(20_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ToolFailed, match="closest lines are\n8\t    value_7 = "):
+            locate(text, "    value_7 = compute(that, other)\n", "")
+        assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    finally:
+        tracemalloc.stop()

@@ -6,7 +6,7 @@ import os
 import stat
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -36,22 +36,34 @@ def with_break(text: str, line_break: str) -> str:
 
 def replace_range(text: str, start: int, end: int, new: str) -> str:
     """Replace a range of `text`; offsets refer to its unified form, and unchanged lines keep their own breaks."""
+    return replace_ranges(text, [(start, end)], new)
+
+
+def replace_ranges(text: str, ranges: Sequence[tuple[int, int]], new: str) -> str:
+    """Replace several ranges of `text`, given in their order, as `replace_range` does one."""
     plain = unify_line_breaks(text)
-    replaced = plain[:start] + new + plain[end:]
+    starts, ends = [0, *(end for _, end in ranges)], [*(start for start, _ in ranges), len(plain)]
+    replaced = new.join(plain[start:end] for start, end in zip(starts, ends, strict=True))
     if len(plain) == len(text):
         return replaced
     own = ["\r\n" if line.endswith("\r") else "\n" for line in text.split("\n")[:-1]]
     if "\n" not in own:
         return replaced.replace("\n", "\r\n")
-    first, last = plain.count("\n", 0, start), plain.count("\n", 0, end)
-    middle = _choose_breaks(new, plain[start:end], own[first:last], (own[first:] or own[-1:])[0])
-    breaks = [*own[:first], *middle, *own[last:], ""]
+    breaks: list[str] = []
+    done = passed = 0
+    for start, end in ranges:
+        first = passed + plain.count("\n", done, start)
+        last = first + plain.count("\n", start, end)
+        breaks += own[passed:first]
+        breaks += _choose_breaks(new, plain[start:end], own[first:last], own[min(first, len(own) - 1)])
+        done, passed = end, last
+    breaks += [*own[passed:], ""]
     return "".join(line + line_break for line, line_break in zip(replaced.split("\n"), breaks, strict=True))
 
 
 def _choose_breaks(new: str, old: str, own: list[str], following: str) -> list[str]:
     """Choose breaks for the new lines: an unchanged line keeps its own, the others take the most common one nearby."""
-    usual = max(own, key=own.count) if own else following
+    usual = max(dict.fromkeys(own), key=own.count) if own else following
     breaks = [usual] * new.count("\n")
     for tag, a, end, b, _ in compare_lines(old.split("\n"), new.split("\n")):
         for offset in range(end - a if tag == "equal" else 0):

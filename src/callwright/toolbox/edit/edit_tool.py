@@ -14,7 +14,7 @@ from callwright.core.errors import ToolFailed
 from callwright.core.json import JsonObject
 from callwright.core.spec import Effect
 from callwright.system.atomic_write import ABSENT
-from callwright.system.files import detect_encoding, digest, replace_range, unify_line_breaks
+from callwright.system.files import detect_encoding, digest, replace_range, replace_ranges, unify_line_breaks
 from callwright.system.paths import Workspace
 from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.base import Invocation, Preview, State, ToolContext
@@ -227,10 +227,7 @@ def _replace_everywhere(text: str, plain: str, old: str, new: str) -> str:
         return text.replace(old, new)
     if text.count("\r\n") == plain.count("\n"):
         return plain.replace(old, new).replace("\n", "\r\n")
-    found = [match.span() for match in re.finditer(re.escape(old), plain)]
-    for start, end in reversed(found):  # from the end, so that earlier offsets stay valid
-        text = replace_range(text, start, end, new)
-    return text
+    return replace_ranges(text, [match.span() for match in re.finditer(re.escape(old), plain)], new)
 
 
 def _encode(text: str, before: LoadedFile, given: str) -> bytes:

@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import islice
 
 from callwright.core.errors import shorten
 from callwright.system.line_diff import Change, compare_lines, count_common, group_changes
-from callwright.toolbox.edit.typos import find_all, lines_of
+from callwright.toolbox.edit.typos import lines_of
 
 _CONTEXT = 3
 _SHOWN_LINES = 200
@@ -86,19 +88,28 @@ _MAX_MISS_LINES = 12
 _MOST_OFFERED_CHARS = 4000
 _SHOWN_CHARS = 200
 _MAX_COMPARED_LINES = 4000
+_MOST_VOTES = 1_000_000
 _TELLING_CHARS = 4
 """A shorter text stands in many files by chance."""
 
 
-def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> str:
-    """Explain that old_string was not found: the closest lines, where they are, and the first difference."""
-    file, copied = lines_of(text), lines_of(old)
+def explain_miss(text: str, file: Sequence[str], old: str, new: str, candidates: Sequence[int]) -> str:
+    """Explain that old_string was not found: the closest lines, where they are, and the first difference.
+
+    Args:
+        text: The file.
+        file: Its lines.
+        old: The text that was not found.
+        new: The text that was to take its place.
+        candidates: The lines where it may begin.
+    """
+    copied = lines_of(old)
     elided = [line.strip() for line in copied if len(line) <= _SHOWN_CHARS and _ELISION.match(line)]
     if elided:
         return f"old_string was not found: its line {elided[0]!r} abbreviates other lines; copy those lines"
     if not file:
         return "old_string was not found: the file is empty"
-    if (meant := _find_except_white_space(text, old)) is not None:
+    if (meant := _find_except_white_space(text, file, old)) is not None:
         return f"old_string was not found: it differs in white space only; {offer_exact_text(meant)}"
     made = text.find(new) if len(new.strip()) >= _TELLING_CHARS else -1
     done = f"; new_string stands in the file already (line {text.count(chr(10), 0, made) + 1})" if made >= 0 else ""
@@ -112,14 +123,13 @@ def explain_miss(text: str, old: str, new: str, candidates: Sequence[int]) -> st
     return f"old_string was not found{done}; the closest lines are\n{shown}\n{_difference(region, copied, at + 1)}"
 
 
-def _find_except_white_space(text: str, old: str) -> str | None:
+def _find_except_white_space(text: str, file: Sequence[str], old: str) -> str | None:
     """Return the text of the file that equals old_string but for white space; None unless there is exactly one."""
-    kept = [index for index, char in enumerate(text) if not char.isspace()]
-    plain, wanted = "".join(text[index] for index in kept), "".join(old.split())
-    starts = find_all(plain, wanted) if wanted else []
-    if len(starts) != 1:
+    plain, wanted = "".join("".join(line.split()) for line in file), "".join(old.split())
+    at = plain.find(wanted) if wanted else -1
+    if at < 0 or plain.find(wanted, at + 1) >= 0:
         return None
-    start, end = kept[starts[0]], kept[starts[0] + len(wanted) - 1] + 1
+    start, end = _offset_of(text, at), _offset_of(text, at + len(wanted) - 1) + 1
     line_start = text.rfind("\n", 0, start) + 1
     if not text[line_start:start].strip():  # whole lines, so that the indentation is shown too
         start = line_start
@@ -127,6 +137,15 @@ def _find_except_white_space(text: str, old: str) -> str | None:
     if old.endswith("\n") and line_end >= 0 and not text[end:line_end].strip():
         end = line_end + 1
     return text[start:end]
+
+
+def _offset_of(text: str, count: int) -> int:
+    """Return the offset of the character before which `count` others are no white space either."""
+    for word in re.finditer(r"\S+", text):
+        if count < len(word[0]):
+            return word.start() + count
+        count -= len(word[0])
+    return len(text)
 
 
 def offer_exact_text(exact: str) -> str:
@@ -138,13 +157,12 @@ def offer_exact_text(exact: str) -> str:
 
 def _closest(file: Sequence[str], copied: Sequence[str]) -> int | None:
     """Return where most of the copied lines occur; if none does, the line most similar to the first."""
-    places: dict[str, list[int]] = {}
-    for index, line in enumerate(file):
-        places.setdefault(line.strip(), []).append(index)
-    votes: dict[int, int] = {}
+    offsets: dict[str, list[int]] = {}
     for offset, line in enumerate(copied):
-        for index in places.get(line.strip(), []) if line.strip() else []:
-            votes[index - offset] = votes.get(index - offset, 0) + 1
+        if line.strip():
+            offsets.setdefault(line.strip(), []).append(offset)
+    starts = (index - offset for index, line in enumerate(file) for offset in offsets.get(line.strip(), ()))
+    votes = Counter(islice(starts, _MOST_VOTES))  # a line that both repeat would have one for each pair
     if votes:
         return max(0, max(votes, key=lambda at: (votes[at], -at)))
     return _most_similar(file, next((line.strip() for line in copied if line.strip()), ""))

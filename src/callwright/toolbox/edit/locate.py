@@ -263,7 +263,7 @@ def _find_by_lines(text: str, old: str, new: str) -> EditPlace:
             )
         if found:
             return _place_lines(text, found[0], _correct_lines(found[0], wanted))
-    raise ToolFailed(explain_miss(text, old, new, candidates))
+    raise ToolFailed(explain_miss(text, file, old, new, candidates))
 
 
 def _drop_begun_line(text: str) -> str:
