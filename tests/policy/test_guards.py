@@ -343,6 +343,8 @@ def test_ordinary_line_is_not_guarded(line: str) -> None:
         "x=rm; printf -v x ls | cat; $x -rf /",
         "x=(rm -rf /); (x=(ls)); ${x[@]}",
         "a=(rm -rf); x=y; x=/; ${a[@]} $x",
+        "x=1; x=rm; x=2 sh -c true; y=/; (y=a); y=b; $x -rf /",
+        "x=rm sh -c true; $x -rf /",
         "x=(ls) true; x=rm; $x -rf /",  # what stands before a command is for that one
     ],
 )
@@ -375,6 +377,11 @@ def test_vital_folder_that_is_given_to_an_unknown_program_asks(line: str, asks: 
 def test_variable_that_a_loop_sets_to_something_unknown_asks_beside_one_that_is_known() -> None:
     decisions = _guard_line('for x in rm ls; do for y in cat $z; do "$x" a $y; done; done')
     assert any(isinstance(decision, Ask) and "$y" in decision.reason for decision in decisions)
+
+
+def test_variable_that_is_set_for_a_script_alone_is_unknown_after_it() -> None:
+    (decision,) = _guard_line("x=rm; y=a sh -c true; $x -rf $y")
+    assert isinstance(decision, Ask) and decision.firm and "$y" in decision.reason
 
 
 def test_line_that_cannot_be_parsed_asks_and_is_not_taken_for_a_danger() -> None:

@@ -137,11 +137,16 @@ class LineAnalyzer:
         if found.redirects.present:
             self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
         before = len(self.findings.commands)
-        for name, value in (*found.assignments, *inner.assignments):  # x=rm eval '$x y'
+        given = (*found.assignments, *inner.assignments)  # x=rm eval '$x y'
+        kept = {name: [*self.findings.values.get(name, [()])] for name, _ in given}
+        for name, value in given:
             self.findings.add_value(name, value)
         self.analyze_script(
             inner.script.text, folders, inside._replace(inside=inner.name, xargs_input=found.xargs_input)
         )
+        for name, values in kept.items():  # which holds again after the script
+            for texts in reversed(values):
+                self.findings.add_value(name, *texts)
         if len(self.findings.commands) == before:
             self._record(found, Judgement(Verdict.UNKNOWN, f"{inner.name} runs a script whose content is unknown"))
 
