@@ -45,6 +45,7 @@ def test_unknown_group_in_a_deny_rule_is_reported() -> None:
         "Read({a,b})",
         "Read(a, b)",
         "WebFetch(domain:a.example, domain:b.example)",
+        "Resource(orders/*)",
     ],
 )
 def test_rule_that_never_matches_is_reported(text: str) -> None:
@@ -90,6 +91,10 @@ def test_allow_rule_that_never_matches_is_reported(text: str) -> None:
 def test_rule_that_matches_is_not_reported(tmp_path: Path, kind: RuleKind, text: str, example: str) -> None:
     (tmp_path / "rules.json").write_text(json.dumps({kind: [{"rule": text, "match": [example]}]}))
     assert load_rules(tmp_path / "rules.json").problems == ()
+
+
+def test_rule_about_resources_names_a_scheme_or_begins_with_a_wildcard() -> None:
+    assert _problems(deny=["Resource(db://orders/*)", "ReadResource(*/orders)"]) == {}
 
 
 def test_unreachable_rule_is_reported() -> None:

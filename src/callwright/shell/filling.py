@@ -26,7 +26,7 @@ def fill_variables(words: tuple[Word, ...], findings: Findings) -> Iterator[tupl
         findings: What the line sets before.
     """
     seen = {words}
-    for age in range(max(map(len, findings.values.values()), default=1) or 1):
+    for age in range(max(map(len, findings.values.values()), default=1)):
         filled: list[Word] = []
         for word in words:
             value = _fill_text(word.text, findings, age) if not word.literal and _LIVE.search(word.text) else None
@@ -48,7 +48,7 @@ def _fill_text(text: str, findings: Findings, age: int) -> str | None:
 def _fill_variable(found: re.Match[str], findings: Findings, age: int) -> str:
     name, index, operator, other = found[1] or found[2], found[3], found[4] or "", found[5] or ""
     values = findings.values.get(name, [(" ",)] if name == "IFS" else ())  # rm${IFS}x is split into two words
-    value = _read_element(values[-min(age + 1, len(values))], index or "0") if values else None
+    value = _read_element(values[min(age, len(values) - 1)], index or "0") if values else None
     if operator[-1:] == "+" or (operator and not value):
         return other or found[0]
     return value if value is not None and findings.may_fill(value) else found[0]

@@ -298,7 +298,7 @@ class Findings:
         self.values: dict[str, list[tuple[str, ...]]] = {}
         """What the line itself puts into its variables: one text, those of an array, or none where it is not literal.
 
-        The newest is the last. Earlier ones may still hold: `x=rm; (x=ls); $x a`.
+        The newest is the first. Earlier ones may still hold: `x=rm; (x=ls); $x a`.
         """
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
@@ -330,8 +330,8 @@ class Findings:
         known = tuple([text for text in texts if text is not None])
         if known in values:
             values.remove(known)
-        values.append(known)
-        del values[:-_MAX_VALUES]
+        values.insert(0, known)
+        del values[_MAX_VALUES:]
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""

@@ -291,9 +291,12 @@ class CommandPattern:
         return self.anything or any(self._form_matches(form, text) for form in self.forms)
 
     def _form_matches(self, form: Wildcard, text: str) -> bool:
-        if not self.bounded or not text.startswith(form.pieces[0]):  # mostly: a command is compared with every rule
-            return form.matches(text)
-        return form.matches(text) or Wildcard((*form.pieces[:-1], form.pieces[-1] + " ", "")).matches(text)
+        if form.matches(text):
+            return True
+        # most texts begin otherwise: a command is compared with every rule
+        if not self.bounded or not text.startswith(form.pieces[0]):
+            return False
+        return Wildcard((*form.pieces[:-1], form.pieces[-1] + " ", "")).matches(text)
 
 
 def _names_operand(spelled: list[str]) -> bool:
