@@ -214,6 +214,25 @@ def open_folder(path: Path, *, create: bool = False) -> int:
     return folder
 
 
+def give_owner_access(path: Path, mode: int) -> None:
+    """Add permissions of the owner to those of a resolved folder, following no link; anything else stays as it is.
+
+    Raises:
+        OSError: It cannot be changed.
+        Unsafe: A folder on the way is a link.
+    """
+    with parent_folder(path) as above:
+        found = os.stat(path.name, dir_fd=above, follow_symlinks=False)
+        wanted = stat.S_IMODE(found.st_mode) | mode
+        if not stat.S_ISDIR(found.st_mode) or wanted == stat.S_IMODE(found.st_mode):
+            return
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(path.name, wanted, dir_fd=above, follow_symlinks=False)
+            return
+        with opened(open_beneath(above, path.name, _FOLDER)) as folder:
+            Path(f"/proc/self/fd/{folder}").chmod(wanted)  # fchmod refuses a folder that was opened to pass through
+
+
 def open_beneath(folder: int, name: str, flags: int) -> int:
     """Open one name in an open folder; a link in its place is `Unsafe`."""
     try:

@@ -35,6 +35,7 @@ from callwright.system.sandbox.wall import (
     Confined,
     NamedPaths,
     Wall,
+    find_first_link,
     hideable_parts,
     is_around_home,
     move_away,
@@ -144,12 +145,19 @@ class Sandbox:
             cwd: The folder it runs in.
             scratch: Its private folder.
             named: The paths its line names.
+
+        Raises:
+            OSError: The workspace cannot be searched for secrets.
         """
         if self.approved is not None and Confinement.APPROVED in confinement:
             return self.approved.wall(confinement, cwd, scratch, named)
         opened = named if Confinement.NAMED in confinement else _NOTHING
         found = {root: self._scan(root).find() for root in self.roots}
         found |= self._scan_named(found, named)
+        closed = frozenset(path for each in found.values() for path in each.closed)
+        for path in closed:
+            if any(is_below(used, (path,)) for used in (*self.roots, cwd)):  # a mask would be open there
+                raise PermissionError(f"{path} cannot be searched for secrets; chmod u+rx permits it")
         denied = self._scan_denied()
         writes, network = Confinement.WORKSPACE in confinement, Confinement.NETWORK in confinement
         writable = outermost((*self.roots, *self.writable, *opened.folders_to_open(self.roots))) if writes else []
@@ -165,6 +173,7 @@ class Sandbox:
             network=network,
             searched=tuple(folder for folder, each in found.items() if each.complete),
             unsearched=tuple(folder for folder, each in (*found.items(), *denied.items()) if not each.complete),
+            closed=closed,
         ), protected
 
     @contextmanager
@@ -192,7 +201,7 @@ class Sandbox:
             yield confined
         finally:  # also after a command that was cancelled
             if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
-                confined.removed = [*self._remove_new(before, confinement), *_restore_links(links)]
+                confined.removed = [*self._remove_new(before, wall.closed, confinement), *_restore_links(links)]
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
@@ -288,29 +297,27 @@ class Sandbox:
         """Return the sandbox whose protected paths count: what a command makes that a rule allows is left to it."""
         return self.approved if self.approved is not None and Confinement.RULE in confinement else self
 
-    def list_protected(self, found: Mapping[str, Sensitive] | None = None) -> frozenset[str]:
-        """Return the protected paths that exist now, with what was `found` in the roots if that is known."""
-        found = {root: self._scan(root).find() for root in self.roots} if found is None else found
+    def list_protected(
+        self, found: Mapping[str, Sensitive] | None = None, closed: frozenset[str] | None = None
+    ) -> frozenset[str]:
+        """Return the protected paths that exist now, with what was `found` if known, or `closed` before a command."""
+        found = {root: self._scan(root).find(closed) for root in self.roots} if found is None else found
         return frozenset(path for root in self.roots for path in found[root].protected).union(self._extra_protected())
 
-    def _remove_new(self, before: frozenset[str], confinement: Confinement) -> list[str]:
+    def _remove_new(self, before: frozenset[str], closed: frozenset[str], confinement: Confinement) -> list[str]:
         """Move away protected paths that a command made: a mount cannot hold a path that does not exist yet."""
         removed: list[str] = []
-        for path in outermost(self._choose_protecting(confinement).list_protected() - before):
+        protected = self._choose_protecting(confinement).list_protected(closed=closed)
+        # what lies in a folder that could not be searched before need not be new
+        for path in outermost(path for path in protected - before if not is_below(path, closed)):
             real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
             inside = is_below(real, self.roots)
             if inside and is_plain_part_of_repository(path):
                 continue
-            made = real if inside else _find_first_link(path, self.roots)  # what lies outside is not the command's
+            made = real if inside else find_first_link(path, self.roots)  # what lies outside is not the command's
             if move_away(made):
                 removed.append(made)
         return removed
-
-
-def _find_first_link(path: str, roots: Sequence[str]) -> str:
-    """Return the outermost link in the workspace on the way to a path; the path itself if there is none."""
-    folders = (str(folder) for folder in reversed(Path(path).parents) if str(folder) not in roots)
-    return next((folder for folder in folders if is_below(folder, roots) and os.path.islink(folder)), path)
 
 
 def _read_links(paths: Iterable[str]) -> dict[str, str]:

@@ -2,14 +2,18 @@
 
 import os
 import re
+import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from callwright.core.errors import ToolError
 from callwright.system.files import read_start
+from callwright.system.paths import give_owner_access
 from callwright.system.sensitive_paths import comparable, is_protected, is_secret
 
 Hidden: TypeAlias = Callable[[str], bool]
@@ -22,6 +26,7 @@ _SKIPPED = frozenset(
 MAX_FOLDERS = 20_000
 """How many folders are searched for secrets; each costs some 4 µs per command when nothing has changed."""
 _SETTLED_NS = 50_000_000
+_SEARCHABLE = 0o500
 _MOST_SETTINGS_BYTES = 1 << 20
 _PLAIN_SETTING = re.compile(
     r"\s*(?:[#;].*|\[(?:core|user|init|branch \"[^\"]*\"|remote \"[^\"]*\")\]"
@@ -39,6 +44,8 @@ class Sensitive(NamedTuple):
     protected: frozenset[str] = frozenset()
     complete: bool = True
     """False if the folder is too large to be scanned as a whole."""
+    closed: frozenset[str] = frozenset()
+    """Folders of this user that nobody can search until their mode is changed, as a command can do; also secrets."""
 
 
 @dataclass(slots=True)
@@ -77,31 +84,46 @@ class FolderScan:
         self._known: dict[str, _Folder] = {}
         self._lock = threading.Lock()
 
-    def find(self) -> Sensitive:
-        """Return what lies below the folder now; only folders that changed are read again."""
+    def find(self, closed_before: Collection[str] | None = None) -> Sensitive:
+        """Return what lies below the folder now; only folders that changed are read again.
+
+        Args:
+            closed_before: After a command, the folders that were closed before it: it must not hide others from us,
+                so that these are opened to their owner.
+        """
+        closed: set[str] = set()
+
+        def may_search(path: str) -> bool:
+            if _is_closed(path) and closed_before is not None and path not in closed_before:
+                with suppress(OSError, ToolError):
+                    give_owner_access(Path(path), _SEARCHABLE)
+            if _is_closed(path):
+                closed.add(path)
+            return path not in closed
+
         with self._lock:
             seen: dict[str, _Folder] = {}
             pending = [self._root]
             while pending and len(seen) < self._max_folders:
                 path = pending.pop()
-                folder = self._look(path)
+                folder = self._look(path, may_search)
                 if folder is not None:
                     seen[path] = folder
                     pending.extend(folder.below)
             self._known = seen
-        repositories = [path for folder in seen.values() for path in folder.repositories]
         protected = {path for folder in seen.values() for path in folder.protected}
-        return Sensitive(
-            frozenset(path for folder in seen.values() for path in folder.secrets),
-            frozenset(protected.union(*map(_repository_paths, repositories))),
-            not pending,
-        )
+        for repository in (path for folder in seen.values() for path in folder.repositories):
+            protected.update(_repository_paths(repository, may_search))
+        secrets = {path for folder in seen.values() for path in folder.secrets}
+        return Sensitive(frozenset(secrets | closed), frozenset(protected), not pending, frozenset(closed))
 
-    def _look(self, path: str) -> _Folder | None:
+    def _look(self, path: str, may_search: Callable[[str], bool]) -> _Folder | None:
         try:
-            stat = os.stat(path)
+            found = os.stat(path)
+            if found.st_mode & _SEARCHABLE != _SEARCHABLE and not may_search(path):
+                return None
             # a command can set the first back, but not the second
-            changed = (stat.st_mtime_ns, stat.st_ctime_ns)
+            changed = (found.st_mtime_ns, found.st_ctime_ns)
             known = self._known.get(path)
             return known if known is not None and known.changed == changed else self._read(path, changed)
         except OSError:
@@ -148,12 +170,25 @@ def has_more_folders(root: str, most: int) -> bool:
     return False
 
 
-def _repository_paths(folder: str) -> Iterator[str]:
+def _is_closed(path: str) -> bool:
+    """Whether a folder cannot be searched by its owner, who is this user."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    if found.st_mode & _SEARCHABLE == _SEARCHABLE or not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        return False
+    return not os.access(path, os.R_OK | os.X_OK)  # root may search any folder
+
+
+def _repository_paths(folder: str, may_search: Callable[[str], bool]) -> Iterator[str]:
     """Yield what makes git run programs: hooks, settings, and the same of submodules."""
     repositories = [folder]
-    for name in ("modules", "worktrees"):
+    for name in ("modules", "worktrees") if may_search(folder) else ():
         if os.path.islink(f"{folder}/{name}"):  # behind it may be the whole disk
             yield f"{folder}/{name}"
+        elif not may_search(f"{folder}/{name}"):
+            continue
         elif name == "worktrees":
             with suppress(OSError):
                 repositories.extend(entry.path for entry in os.scandir(f"{folder}/{name}"))
@@ -162,7 +197,9 @@ def _repository_paths(folder: str) -> Iterator[str]:
                 if "hooks" in folders or "objects" in folders:
                     repositories.append(place)
                     folders.clear()
-    for repository in repositories:
+                folders[:] = [each for each in folders if may_search(f"{place}/{each}")]
+    for repository in filter(may_search, repositories):
+        may_search(f"{repository}/info")  # hidden as a whole if it is closed
         for name in _IN_REPOSITORY:
             if os.path.lexists(f"{repository}/{name}"):
                 yield f"{repository}/{name}"

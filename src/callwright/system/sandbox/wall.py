@@ -1,8 +1,10 @@
 """What one command may use: the value that every sandbox mechanism turns into its own rules."""
 
+import errno
 import fnmatch
 import hashlib
 import os
+import secrets
 import shutil
 import sys
 import time
@@ -16,7 +18,7 @@ from callwright.core.access import is_below
 from callwright.core.errors import ToolError
 from callwright.system.atomic_write import temporary_name
 from callwright.system.output_capture import output_folder
-from callwright.system.paths import parent_folder
+from callwright.system.paths import give_owner_access, parent_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
     HOME_SECRETS,
@@ -31,6 +33,8 @@ from callwright.system.sensitive_paths import (
 _NOTE = b"# masked: this file may hold secrets; ask the user to approve a command that names it\n"
 _LARGEST_MASK = 1 << 16
 _CACHE_SECONDS = 5.0
+_NAME_CHARS = 40
+_MOST_COPIED, _MOST_COPIED_BYTES = 10_000, 1 << 28
 _TEMPORARY = ("/tmp", "/var/tmp")
 _KERNEL = ("/dev", "/proc", "/sys")
 GIT_ATTRIBUTES_PLACE = "/run/callwright-git-attributes"
@@ -58,6 +62,8 @@ class Wall:
     """Folders that were searched for secrets, so that all of them are masked."""
     unsearched: tuple[str, ...] = ()
     """Folders that are too large for that."""
+    closed: frozenset[str] = frozenset()
+    """Folders that cannot be searched until their mode is changed: masked as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +255,54 @@ class Confined:
     """Protected paths that the command made and that were moved away."""
 
 
+def find_first_link(path: str, roots: Sequence[str]) -> str:
+    """Return the outermost link in the workspace on the way to a path; the path itself if there is none."""
+    folders = (str(folder) for folder in reversed(Path(path).parents) if str(folder) not in roots)
+    return next((folder for folder in folders if is_below(folder, roots) and os.path.islink(folder)), path)
+
+
 def move_away(path: str) -> bool:
-    """Move a path out of the workspace into our private folder, following no link; return whether it is gone."""
+    """Move a path out of the workspace into our private folder, following no link; return whether it is gone.
+
+    What is on another file system and cannot be copied, or is too large for that, stays beside it by another name.
+    """
     try:
         folder = output_folder() / "removed"
         folder.mkdir(mode=0o700, exist_ok=True)
+        for each in (os.path.dirname(path), path):  # a command may have made them read-only
+            with suppress(OSError):
+                give_owner_access(Path(each), 0o300)
         with parent_folder(Path(path)) as above:
-            # by its descriptor, where the system has such names: another command may replace a folder on the way
-            place = f"/proc/self/fd/{above}" if os.path.isdir("/proc/self/fd") else os.path.dirname(path)
             name = os.path.basename(path)
-            shutil.move(f"{place}/{name}", f"{folder}/{time.time_ns():x}-{name}")
-    except (OSError, ToolError, RecursionError):  # a link on the way, or folders nested too deep
+            _take_away(above, name, os.path.dirname(path), f"{folder}/{time.time_ns():x}-{name[:_NAME_CHARS]}")
+    except (OSError, ToolError):  # such as a link on the way
         return False
     return True
+
+
+def _take_away(above: int, name: str, folder: str, target: str) -> None:
+    try:
+        os.rename(name, target, src_dir_fd=above)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        aside = f".callwright-removed-{secrets.token_hex(8)}"
+        os.rename(name, aside, src_dir_fd=above, dst_dir_fd=above)  # a copy may fail: of a pipe, on a full disk
+        # by its descriptor, where the system has such names: another command may replace a folder on the way
+        place = f"/proc/self/fd/{above}" if os.path.isdir("/proc/self/fd") else folder
+        with suppress(OSError, RecursionError):  # folders nested too deep
+            if _is_small(f"{place}/{aside}"):
+                shutil.move(f"{place}/{aside}", target)
+
+
+def _is_small(path: str) -> bool:
+    """Whether a file, or a folder with all in it, can be copied in a moment; a sparse file counts as a full one."""
+    if os.path.islink(path):
+        return True
+    size, count = os.lstat(path).st_size, 0
+    for folder, _, names in os.walk(path):
+        count += len(names) + 1
+        size += sum(os.lstat(f"{folder}/{name}").st_size for name in names[:_MOST_COPIED])
+        if size > _MOST_COPIED_BYTES or count > _MOST_COPIED:
+            return False
+    return size <= _MOST_COPIED_BYTES
