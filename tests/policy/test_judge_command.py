@@ -486,10 +486,21 @@ def test_line_is_judged_also_where_the_folder_of_the_process_is_gone(
     assert isinstance(policies.decide(named, dry_run_line(named.line)), Deny)
 
 
-def test_line_with_many_files_is_judged_in_linear_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "touch {}",
+        "chmod -R 644 {}",
+        "rsync -a {} out/",
+        "rsync -a --delete {} out/",
+        "find {} -delete",
+        "find {} -name '*.pyc' -delete",
+    ],
+)
+def test_line_with_many_files_is_judged_in_linear_time(tmp_path: Path, line: str) -> None:
     def work(files: int) -> int:
         """How many calls of functions the decision takes: the same on every machine, however busy."""
-        line = "touch " + " ".join(f"a{files}/{number}" for number in range(files))
+        whole = line.format(" ".join(f"a{files}/{number}" for number in range(files)))
         calls = 0
 
         def count(frame: FrameType, event: str, argument: object) -> None:
@@ -498,7 +509,7 @@ def test_line_with_many_files_is_judged_in_linear_time(tmp_path: Path) -> None:
 
         sys.setprofile(count)
         try:
-            judge_command(line, cwd=tmp_path, workspace=tmp_path)
+            judge_command(whole, cwd=tmp_path, workspace=tmp_path)
         finally:
             sys.setprofile(None)
         return calls

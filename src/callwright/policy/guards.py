@@ -91,8 +91,9 @@ class Guards(Policy):
             case DeletePath(path):
                 places = paths_for_call(path, subject, self.here)
                 # the removal check comes first, because it may deny where the others ask
-                line = _words_of_find(subject)
-                removal = self._judge_found(places.all, line, subject) if line else self._judge_removal(places, subject)
+                removal = self._judge_removal(places, subject)
+                if removal and (line := _words_of_find(subject)):  # last: it looks at every word
+                    removal = self._judge_found(places.all, line, subject)
                 return removal or self._judge_read(places) or self._judge_write(places, subject)
             case ReadResource(uri) | WriteResource(uri) | DeleteResource(uri):
                 return _judge_resource(uri)
@@ -262,15 +263,17 @@ class Guards(Policy):
 
     def _judge_write(self, places: PossiblePaths, subject: Subject) -> Decision | None:
         command = command_of(subject)
-        mirrored = command is not None and mirrors(command.words)
-        if mirrored and (emptied := self._judge_found(places.all, (), subject, "what else is")):
-            return emptied
+        if command is not None and command.words[:1] == ("rsync",):
+            emptied = self._judge_found(places.all, (), subject, "what else is")
+            if emptied and mirrors(command.words):  # last: it looks at every word
+                return emptied
+        modes = command.words if command is not None and command.program in _CHANGES_MODES else ()
         for place in places.all:
             if is_protected(self._below_root(place)) or is_ours(comparable(place)):
                 return Ask(f"would change {make_printable(place)}, which configures other programs", _PROTECTED)
             if is_below(place, program_folders(self.here.roots)):
                 return Ask(f"would change {make_printable(place)}, from which programs are started", _PROTECTED)
-            if _changes_modes(command) and is_vital(whole_folder(place), self.here.home):
+            if modes and is_vital(whole_folder(place), self.here.home) and _is_recursive(modes):
                 return Deny(f"refused to change the permissions of all of {make_printable(place)}", _CRITICAL)
         return None
 
@@ -352,8 +355,6 @@ def _words_of_find(subject: Subject) -> Sequence[str]:
     return command.words
 
 
-def _changes_modes(command: SimpleCommand | None) -> bool:
-    if command is None or command.program not in _CHANGES_MODES:  # first: asked about each file of a long line
-        return False
-    flags = [word for word in command.words[1:] if word.startswith("-")]
+def _is_recursive(line: Sequence[str]) -> bool:
+    flags = [word for word in line[1:] if word.startswith("-")]
     return any(word.startswith("--rec") or ("R" in word and not word.startswith("--")) for word in flags)

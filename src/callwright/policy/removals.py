@@ -90,8 +90,6 @@ def mirrors(line: Sequence[str]) -> bool:
     Args:
         line: Its words.
     """
-    if line[:1] != ("rsync",):  # first: asked about each file of a long line
-        return False
     return any(word == "--del" or word.startswith("--delete") for word in line) and not _is_trial(line)
 
 
@@ -111,13 +109,16 @@ def list_removed_folders(command: SimpleCommand, plan: ShellPlan) -> Iterator[tu
         return
     if "xargs" in command.wrappers:  # the names in `echo / | xargs rm -rf` count as read
         yield from ((access.path, ()) for access in command.accesses if isinstance(access, ReadPath))
+    patterns: dict[str, list[str]] = {}
+    for tree in command.trees:
+        patterns.setdefault(tree.folder, []).append(tree.pattern)
     for other in plan.commands:
         if other.words[:1] != ("find",):
             continue
         for access in other.accesses:
             if not isinstance(access, ReadPath):
                 continue
-            given = [tree.pattern for tree in command.trees if tree.folder == access.path]
+            given = patterns.get(access.path)
             if given and not any(map(_has_letters, given)):
                 yield access.path, other.words
 
