@@ -26,7 +26,7 @@ def fill_variables(words: tuple[Word, ...], findings: Findings) -> Iterator[tupl
         findings: What the line sets before.
     """
     seen = {words}
-    for age in range(max(map(len, findings.values.values()), default=1)):
+    for age in range(findings.most_values):
         filled: list[Word] = []
         for word in words:
             value = _fill_text(word.text, findings, age) if not word.literal and _LIVE.search(word.text) else None

@@ -300,6 +300,8 @@ class Findings:
 
         The newest is the first. Earlier ones may still hold: `x=rm; (x=ls); $x a`.
         """
+        self.most_values = 1
+        """How many values a variable has at most."""
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
         self.links = False
@@ -332,6 +334,7 @@ class Findings:
             values.remove(known)
         values.insert(0, known)
         del values[_MAX_VALUES:]
+        self.most_values = max(self.most_values, len(values))
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""
