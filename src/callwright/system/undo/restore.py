@@ -191,11 +191,15 @@ def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: Co
 def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
     """Create the new entry in the staging folder."""
     name, target = staging.name_for(each.path), each.target
-    if target.kind == "link":
-        os.symlink(target.content, name)
-        return name
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with opened(os.open(name, flags, 0o600)) as descriptor:
+    # a command in the background may have put a link in the place of the staging folder
+    with parent_folder(Path(name)) as folder:
+        if target.kind == "link":
+            os.symlink(target.content, os.path.basename(name), dir_fd=folder)
+            return name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        new = open_beneath(folder, os.path.basename(name), flags)
+    with opened(new) as descriptor:
+        os.fchmod(descriptor, 0o600)
         try:
             kept.copy_to(target.content, descriptor)
         except UndoError as error:
