@@ -559,3 +559,15 @@ def test_named_temporary_folder_is_not_shown_as_a_whole(complete: Sandbox, attem
     with tempfile.NamedTemporaryFile(dir="/tmp", prefix="not-shown-") as file:
         done = attempt(complete, "ls /tmp", READ_ONLY, NamedPaths(reads=("/tmp",)))
         assert done.returncode == 0 and Path(file.name).name not in done.stdout
+
+
+def test_masks_in_the_workspace_cannot_be_replaced(
+    complete: Sandbox, attempt: Attempt, workspace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    private = workspace / "tmp/callwright-x"
+    private.mkdir(parents=True)
+    monkeypatch.setattr("callwright.system.sandbox.wall.output_folder", lambda: private)
+    assert "masked" in attempt(complete, "cat .env").stdout
+    attempt(complete, "for mask in tmp/*/masks/*; do ln -sf ~/.ssh/id_rsa $mask; done; mv tmp moved", WORKSPACE)
+    assert "PRIVATE" not in attempt(complete, "cat .env").stdout
+    assert not any(path.is_symlink() for path in (private / "masks").iterdir())

@@ -25,9 +25,13 @@ class OutputLimits:
     """A command that writes more than this is stopped."""
 
 
+OUTPUT_PREFIX = "callwright-"
+"""What the names of our temporary folders begin with."""
+
+
 @cache
 def _make_output_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="callwright-"))
+    folder = Path(tempfile.mkdtemp(prefix=OUTPUT_PREFIX))
     owner = os.getpid()
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
     return folder

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
+from callwright.core.access import is_below
 from callwright.system.sandbox.wall import SHARED_CACHES, Wall
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/stdout", "/dev/stderr", "/dev/dtracehelper", "/dev/ptmx")
@@ -31,8 +32,10 @@ def make_profile(wall: Wall) -> str:
     ]
     if not wall.writable:
         lines.append(f"(deny file-write* {_paths('subpath', (f'{wall.scratch}/tmp/{SHARED_CACHES}',))})")
-    if wall.protected:
-        lines.append(f"(deny file-write* {_paths('subpath', wall.protected)})")
+    # our temporary folder may lie in the workspace; here it holds no masks
+    protected = [path for path in wall.protected if not is_below(str(wall.scratch), (path,))]
+    if protected:
+        lines.append(f"(deny file-write* {_paths('subpath', protected)})")
     if wall.masked:
         lines.append(f"(deny file-read* file-write* {_paths('subpath', wall.masked)})")
     if not wall.network:

@@ -17,7 +17,7 @@ from pathlib import Path
 from callwright.core.access import is_below
 from callwright.core.errors import ToolError
 from callwright.system.atomic_write import temporary_name
-from callwright.system.output_capture import output_folder
+from callwright.system.output_capture import OUTPUT_PREFIX, output_folder
 from callwright.system.paths import give_owner_access, parent_folder
 from callwright.system.sensitive_paths import (
     GIT_ATTRIBUTES,
@@ -231,6 +231,13 @@ def mask_file(path: str) -> str:
         _mask_file.cache_clear()
         mask = _mask_file(path, stat.st_size, stat.st_mtime_ns, folder)
     return mask
+
+
+def list_private(writable: Sequence[str]) -> list[str]:
+    """Return the temporary folders of this program in folders that commands may write to: masks lie in them."""
+    folder = output_folder()
+    private = (os.path.realpath(path) for path in folder.parent.glob(f"{OUTPUT_PREFIX}*"))
+    return [path for path in private if is_below(path, writable) and os.path.isdir(path)]
 
 
 def git_attributes_file() -> str:
