@@ -571,3 +571,12 @@ def test_masks_in_the_workspace_cannot_be_replaced(
     attempt(complete, "for mask in tmp/*/masks/*; do ln -sf ~/.ssh/id_rsa $mask; done; mv tmp moved", WORKSPACE)
     assert "PRIVATE" not in attempt(complete, "cat .env").stdout
     assert not any(path.is_symlink() for path in (private / "masks").iterdir())
+
+
+@pytest.mark.parametrize(
+    "line", ["touch /tmp/.cache", "ln -s nowhere /tmp/.cache", "mkdir /tmp/x; ln -s x /tmp/.cache"]
+)
+def test_what_a_command_puts_in_place_of_the_caches_stops_no_other(complete: Sandbox, attempt: Attempt, line: str):
+    attempt(complete, line, WORKSPACE)
+    ended = attempt(complete, "touch /tmp/.cache/made; echo ran", READ_ONLY)
+    assert ended.stdout == "ran\n" and "Read-only file system" in ended.stderr

@@ -110,6 +110,8 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
     options += ["--bind", str(temporary), "/tmp", "--bind", str(lasting), "/var/tmp"]
     if not wall.writable:
         caches = temporary / SHARED_CACHES
+        if caches.is_symlink() or not caches.is_dir():  # as a command that writes may have left it
+            caches.unlink(missing_ok=True)
         caches.mkdir(mode=0o700, exist_ok=True)
         options += ["--ro-bind", str(caches), f"/tmp/{SHARED_CACHES}"]
     options += ["--ro-bind", git_attributes_file(), GIT_ATTRIBUTES_PLACE]
