@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,21 @@ async def test_many_deltas_are_one_frame(tmp_path: Path) -> None:
     drawn = (tmp_path / "screen").read_bytes()
     assert drawn.count(b"\x1b[?2026h") == 1  # one write for all that came before the frame was due
     assert b"word9999" in drawn
+
+
+async def test_long_line_is_streamed_in_linear_time(tmp_path: Path) -> None:
+    def work(pieces: int) -> float:
+        with (tmp_path / "screen").open("wb") as file:
+            terminal = Terminal(Screen(file.fileno()), Palette(True))
+            began = time.process_time()
+            for number in range(pieces):
+                terminal.stream(f"word{number} ")
+            took = time.process_time() - began
+            terminal.draw()
+        assert b"word%d" % (pieces - 1) in (tmp_path / "screen").read_bytes()
+        return took
+
+    assert min(work(32_000) for _ in range(3)) < 24 * min(work(4_000) for _ in range(3))
 
 
 async def test_typed_ahead_keys_never_answer_a_question(tmp_path: Path) -> None:

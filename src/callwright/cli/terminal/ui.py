@@ -106,11 +106,11 @@ class Terminal:
 
     def stream(self, text: str) -> None:
         """Add to the streamed text; whole lines stay, the last incomplete one is redrawn as it grows."""
-        *lines, self._partial = (self._partial + text).split("\n")
-        if lines:
-            width = self.screen.width
-            self.screen.scroll(*(row for line in lines for row in self.style.rows(line, width)))
-        self.refresh()
+        first, *rest = text.split("\n")
+        partial, self._partial = self._partial, ""
+        partial += first  # in place, as nothing else refers to it: a line of megabytes arrives in small pieces
+        *lines, self._partial = partial, *rest
+        self.show(*(row for line in lines for row in self.style.rows(line, self.screen.width)))
 
     def end_stream(self) -> None:
         """End the streamed text; its incomplete last line stays as it is."""
