@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import tempfile
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -93,6 +94,18 @@ def _has_costly_setup(item: pytest.Item) -> bool:
 @cache
 def _uses_forks(module: ModuleType | None) -> bool:
     return any(getattr(value, "__module__", "") == "tests.forked" for value in vars(module or pytest).values())
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("file_modes") and not _modes_count():
+        pytest.skip("modes forbid this user nothing")
+
+
+@cache
+def _modes_count() -> bool:
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).chmod(0)
+        return not os.access(file.name, os.R_OK)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -349,7 +349,7 @@ def test_hard_link_keeps_the_old_content(path: Path):
     assert (path.parent / "store").read_bytes() == b"old"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.file_modes
 def test_read_only_folder_overwrites_in_place(path: Path):
     path.write_bytes(b"a longer old content")
     path.parent.chmod(0o555)

@@ -15,18 +15,16 @@ from callwright.system.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture
-def modes_count(workspace: Path, tmp_path: Path) -> Iterator[None]:
-    (tmp_path / "closed").mkdir(mode=0)
-    if os.access(tmp_path / "closed", os.R_OK):
-        pytest.skip("this user may search every folder")
+def submodule(workspace: Path) -> Iterator[None]:
     (workspace / ".git/modules/one/hooks").mkdir(parents=True)
     (workspace / ".git/modules/one/config").write_text("[core]\n")
     yield
-    for path in (workspace, workspace / "sub", tmp_path / "closed"):
+    for path in (workspace, workspace / "sub"):
         path.chmod(0o700)  # or nobody could remove them
 
 
-@pytest.mark.usefixtures("modes_count")
+@pytest.mark.file_modes
+@pytest.mark.usefixtures("submodule")
 @pytest.mark.parametrize(
     ("closing", "line"),
     [
@@ -52,7 +50,8 @@ def test_command_cannot_hide_a_folder_from_the_search(
     assert (workspace / ".env").exists() and (workspace / ".git/modules/one/config").exists()
 
 
-@pytest.mark.usefixtures("modes_count")
+@pytest.mark.file_modes
+@pytest.mark.usefixtures("submodule")
 def test_folder_that_was_closed_before_is_masked_and_stays(complete: Sandbox, attempt: Attempt, workspace: Path):
     (workspace / "sub").chmod(0o311)
     for confinement in (READ_ONLY, WORKSPACE):
@@ -61,14 +60,16 @@ def test_folder_that_was_closed_before_is_masked_and_stays(complete: Sandbox, at
     assert stat.S_IMODE((workspace / "sub").stat().st_mode) == 0o311
 
 
-@pytest.mark.usefixtures("modes_count")
+@pytest.mark.file_modes
+@pytest.mark.usefixtures("submodule")
 def test_nothing_runs_where_the_search_cannot_begin(complete: Sandbox, attempt: Attempt, workspace: Path):
     workspace.chmod(0o311)
     with pytest.raises(PermissionError, match="chmod u"):
         attempt(complete, "cat .env")
 
 
-@pytest.mark.usefixtures("modes_count")
+@pytest.mark.file_modes
+@pytest.mark.usefixtures("submodule")
 def test_nothing_is_moved_out_of_a_folder_that_was_closed(workspace: Path, tmp_path: Path):
     (workspace / "sub").chmod(0o311)
     unmasked = Sandbox("landlock", (str(workspace),))
