@@ -1,10 +1,9 @@
 """One call decides a shell line: the mode, the rules, the fence and the guards together."""
 
-import sys
 from pathlib import Path
-from types import FrameType
 
 import pytest
+from tests.counting import count_calls
 
 from callwright.core.access import Allow, Ask, Deny, RunCommand
 from callwright.policy import ByMode, judge_command, standard_policies
@@ -499,20 +498,8 @@ def test_line_is_judged_also_where_the_folder_of_the_process_is_gone(
 )
 def test_line_with_many_files_is_judged_in_linear_time(tmp_path: Path, line: str) -> None:
     def work(files: int) -> int:
-        """How many calls of functions the decision takes: the same on every machine, however busy."""
         whole = line.format(" ".join(f"a{files}/{number}" for number in range(files)))
-        calls = 0
-
-        def count(frame: FrameType, event: str, argument: object) -> None:
-            nonlocal calls
-            calls += 1
-
-        sys.setprofile(count)
-        try:
-            judge_command(whole, cwd=tmp_path, workspace=tmp_path)
-        finally:
-            sys.setprofile(None)
-        return calls
+        return count_calls(lambda: judge_command(whole, cwd=tmp_path, workspace=tmp_path))
 
     work(10)  # loads what is imported late
     assert work(800) < 12 * work(100)

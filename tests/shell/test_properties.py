@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings, strategies as st
+from tests.counting import count_calls
 
 from callwright.core.json import Json
 from callwright.shell import ShellPlan, Verdict, analyze, parsing
@@ -150,20 +150,8 @@ def _names(node: Json) -> set[str]:
 
 
 def _work(line: str) -> int:
-    """How many calls of functions an analysis takes: the same on every machine, however busy."""
-    analyze("ls", "/w")
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        analyze_uncached(line, "/w")
-    finally:
-        sys.setprofile(None)
-    return calls
+    analyze("ls", "/w")  # loads what is imported late
+    return count_calls(lambda: analyze_uncached(line, "/w"))
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 import os
 import re
 import socket
-import sys
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.counting import count_calls
 
 from callwright.core.errors import ToolFailed
 from callwright.system.files import (
@@ -123,19 +122,8 @@ def test_several_ranges_are_replaced_as_one_by_one(text: list[tuple[str, str]], 
 
 def test_several_ranges_are_replaced_in_linear_time():
     def work(lines: int) -> int:
-        """How many calls of functions it takes: the same on every machine, however busy."""
-        calls = 0
-
-        def count(frame: FrameType, event: str, argument: object) -> None:
-            nonlocal calls
-            calls += 1
-
-        sys.setprofile(count)
-        try:
-            replace_ranges("a\r\na\n" * lines, [(4 * line, 4 * line + 2) for line in range(lines)], "b\n")
-        finally:
-            sys.setprofile(None)
-        return calls
+        ranges = [(4 * line, 4 * line + 2) for line in range(lines)]
+        return count_calls(lambda: replace_ranges("a\r\na\n" * lines, ranges, "b\n"))
 
     assert work(400) < 6 * work(100)
 
