@@ -482,24 +482,23 @@ _LINKS_FRAMES = pytest.mark.skipif(
     sys.version_info >= (3, 12),
     reason="an error in a coroutine that waited leads to all frames that awaited it: only the collector frees those",
 )
-FAILING: list[Any] = [
-    [("fail_late", {})],
-    pytest.param([("fail_in_a_thread", {})], marks=_LINKS_FRAMES),
-    [("fail_late", {"x": 1})],
-    [("none", {})],
-    pytest.param([("fail_late", {}), ("fail_in_a_thread", {})], marks=_LINKS_FRAMES),
+FAILING = [
+    [ToolCall("1", "fail_late", {})],
+    pytest.param([ToolCall("1", "fail_in_a_thread", {})], marks=_LINKS_FRAMES),
+    [ToolCall("1", "fail_late", {"x": 1})],
+    [ToolCall("1", "none", {})],
+    pytest.param([ToolCall("1", "fail_late", {}), ToolCall("2", "fail_in_a_thread", {})], marks=_LINKS_FRAMES),
 ]
 
 
 @pytest.mark.parametrize("calls", FAILING)
-async def test_failed_call_is_freed_without_the_garbage_collector(calls: list[tuple[str, dict[str, int]]]) -> None:
+async def test_failed_call_is_freed_without_the_garbage_collector(calls: list[ToolCall]) -> None:
     executor = Executor(Registry(fail_late, fail_in_a_thread))
     await executor.run("fail_late")  # only a later call may take the fast path
     gc.collect()
     gc.disable()
     try:
-        made = [ToolCall(str(number), *call) for number, call in enumerate(calls)]
-        outcomes = await executor.execute(made) if len(calls) > 1 else [await executor.run(*calls[0])]
+        outcomes = await executor.execute(calls)
         errors = [weakref.ref(outcome.error) for outcome in outcomes if isinstance(outcome, Failed)]
         del outcomes
         await asyncio.sleep(0)
