@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from callwright.cli.main import run
 from callwright.cli.terminal.workspace_commands import save_setting
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, Usage
+from callwright.registry import Deferred
 from callwright.sessions import SqliteStore
 from callwright.sessions.records import Said
 
@@ -43,9 +45,18 @@ def test_call_respects_permissions(machine: Any) -> None:
 
 def test_failed_call_tells_what_to_do(machine: Any) -> None:
     unknown = machine("call", "raed", "{}")
-    assert unknown.code == 1 and "did you mean read" in unknown.err
+    assert unknown.code == 1 and "did you mean read?; callwright tools lists the tools" in unknown.err
+    far = machine("call", "nosuch", "--json")
+    assert far.code == 1 and far.document["message"] == "unknown tool: nosuch; callwright tools lists the tools"
     bad = machine("call", "read", "{}")
     assert bad.code == 1 and "path" in bad.err
+
+
+def test_bad_call_of_a_deferred_tool_gives_advice_for_people(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.app.app.Deferred", partial(Deferred, budget_tools=0))
+    bad = machine("call", "read", "{}")
+    assert bad.code == 1 and "path" in bad.err and "tool_search" not in bad.err
+    assert "callwright tools --json shows the parameters of every tool" in bad.err
 
 
 def test_call_reads_arguments_from_stdin(machine: Any) -> None:
@@ -289,6 +300,48 @@ def test_doctor_notices_a_full_disk(machine: Any) -> None:
     ended = machine("doctor")
     assert ended.code == 1 and "No space left on device" in ended.out and "do: free some space" in ended.out
     assert not probe.is_symlink()
+
+
+def damage_file(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[100:3000] = bytes(2900)
+    file.write_bytes(content)
+
+
+def damage_index(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        (root,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name LIKE '%autoindex_sessions%'"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    content = bytearray(file.read_bytes())
+    content[(root - 1) * size : root * size] = bytes(size)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage_file, damage_index, lambda file: file.write_bytes(b"no database" * 99)],
+    ids=["head", "index", "all"],
+)
+def test_doctor_fails_for_a_damaged_session_file(machine: Any, damage: Callable[[Path], object]) -> None:
+    machine("-p", "hi", machine.says("hello"))
+    (file,) = machine.home.glob("projects/*/sessions.db")
+    assert machine("doctor").code == 0
+    damage(file)
+    before = file.read_bytes()
+    shown = machine("doctor")
+    assert shown.code == 1 and f"FAIL  sessions    the session file {file} failed: it is damaged" in shown.out
+    assert "restore a backup, or move it away" in shown.out and file.read_bytes() == before
+
+
+def test_doctor_names_damaged_sessions(machine: Any) -> None:
+    machine("-p", "hi", machine.says("hello"), "--session-id", "broken")
+    (file,) = machine.home.glob("projects/*/sessions.db")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE records SET body = '{}' WHERE position = 1")
+    shown = machine("doctor")
+    assert shown.code == 0 and "note  sessions    session 'broken' is damaged: record 1 cannot be read" in shown.out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

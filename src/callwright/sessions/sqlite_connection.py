@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from callwright.sessions.base import SessionError, StoreTooNew
@@ -109,7 +109,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         version = _version(connection)  # read again: another process may have migrated it before this lock
         if version > len(_MIGRATIONS):
-            raise StoreTooNew(f"{path} was written by a later version of callwright; upgrade to read it")
+            raise _too_new(path)
         for step in _MIGRATIONS[version:]:
             for statement in step.split(";"):
                 connection.execute(statement)
@@ -123,6 +123,27 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_file(path: Path) -> None:
+    """Check an existing session file without changing it; one of an earlier version passes as it is.
+
+    Raises:
+        SessionError: It is damaged, cannot be opened, or a later version wrote it.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            if _version(connection) > len(_MIGRATIONS):
+                raise _too_new(path)
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        raise explain_error(error, path) from error
+    if found != "ok":
+        raise explain_error(sqlite3.DatabaseError("database disk image is malformed"), path)
+
+
+def _too_new(path: Path) -> StoreTooNew:
+    return StoreTooNew(f"{path} was written by a later version of callwright; upgrade to read it")
 
 
 def explain_error(error: Exception, path: Path) -> SessionError:

@@ -15,6 +15,7 @@ from callwright.cli.parsing import Parser
 from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.cli.startup import run_options, settings_for
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question, ToolCall
+from callwright.core.errors import InvalidArguments, ToolError, UnknownTool
 from callwright.executor.turn_context import Turn
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError
 
@@ -86,6 +87,16 @@ async def _approve_all(questions: Sequence[Question]) -> Answers:
     return Answers.approving(questions)
 
 
+def _advise_person(error: ToolError) -> ToolError:
+    """Return an error with the next step of a person: the advice for models is to search with a tool of theirs."""
+    if isinstance(error, UnknownTool):
+        return UnknownTool(error.name, error.nearest, advice="callwright tools lists the tools")
+    plain = error.__cause__
+    if isinstance(error, InvalidArguments) and isinstance(plain, InvalidArguments):  # of a tool that models search for
+        return plain.with_message(f"{plain.message}; callwright tools --json shows the parameters of every tool")
+    return error
+
+
 def _report(options: argparse.Namespace, outcome: Outcome) -> int:
     if isinstance(outcome, Completed):
         fields = {"status": "completed", "output": outcome.text, "structured": outcome.output.structured}
@@ -95,11 +106,12 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
             print_text(outcome.text)
         return DONE
     if isinstance(outcome, Failed):
-        fields = {"status": "failed", "code": outcome.error.code, "message": outcome.text, "started": outcome.started}
+        error = _advise_person(outcome.error)
+        fields = {"status": "failed", "code": error.code, "message": error.message, "started": outcome.started}
         if options.json:
             print_json(fields)
         else:
-            print_notice(f"{options.tool}: {outcome.error}")
+            print_notice(f"{options.tool}: {error}")
         return DENIED if outcome.error.code == "denied" else ERROR
     asked = [
         (question.summary, "only a conversation can reply to it")

@@ -1,5 +1,6 @@
 """`callwright doctor`: checks the installation, the settings, the model and the sandbox."""
 
+import asyncio
 import errno
 import os
 import platform
@@ -35,6 +36,9 @@ from callwright.core.errors import UsageError
 from callwright.core.json import freeze
 from callwright.hooks.builtin import Redact
 from callwright.providers.base import Provider
+from callwright.sessions import SessionError, SqliteStore
+from callwright.sessions.base import read_readable
+from callwright.sessions.sqlite_connection import check_file
 from callwright.skills import Skills
 from callwright.system.sandbox.sandbox import INSTALL, find_sandbox
 from callwright.system.search.ripgrep import find_ripgrep
@@ -61,6 +65,7 @@ _EXTRAS = {
 _PROBE_BYTES = 100_000
 """A new session file takes about as much."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_MOST_SESSIONS = 1_000
 _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
 
@@ -117,7 +122,7 @@ def examine(locations: Locations) -> Iterator[CheckResult]:
     yield _skills(locations)
     yield _search()
     yield _extras()
-    yield _record(locations)
+    yield from _record(locations)
 
 
 def _workspace_context(settings: Settings, locations: Locations) -> WorkspaceContext:
@@ -270,7 +275,33 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _record(locations: Locations) -> CheckResult:
+def _record(locations: Locations) -> Iterator[CheckResult]:
+    problem = _find_write_problem(locations)
+    if problem is not None:
+        yield problem
+        return
+    damaged = list[str]()
+    try:
+        if locations.sessions.exists():
+            check_file(locations.sessions)
+            damaged = asyncio.run(_find_damaged_sessions(locations))
+    except SessionError as error:  # its text says what to do
+        yield CheckResult("sessions", "fail", str(error))
+        return
+    yield CheckResult("sessions", "ok", str(locations.sessions))
+    yield from (CheckResult("sessions", "note", text) for text in damaged)
+
+
+async def _find_damaged_sessions(locations: Locations) -> list[str]:
+    """Return what is wrong with single sessions; the agent works, but cannot continue these."""
+    found: list[str] = []
+    async with SqliteStore(locations.sessions) as store:
+        for entry in await store.list(limit=_MOST_SESSIONS):
+            await read_readable(store, entry.session_id, report=found.append)
+    return found
+
+
+def _find_write_problem(locations: Locations) -> CheckResult | None:
     folder = locations.record
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
@@ -289,4 +320,4 @@ def _record(locations: Locations) -> CheckResult:
     except OSError as error:
         advice = "free some space, or set CALLWRIGHT_HOME" if error.errno in _FULL else "set CALLWRIGHT_HOME"
         return CheckResult("sessions", "fail", f"cannot write to {locations.record}: {error.strerror}", advice)
-    return CheckResult("sessions", "ok", str(locations.sessions))
+    return None
