@@ -113,3 +113,13 @@ def test_imports_that_the_model_may_not_read_are_left_out(locations: Locations) 
     settings = load_settings(locations, trusted=False, given=['{"permissions": {"deny": ["Read(private/**)"]}}'])
     system = assemble(ScriptedProvider(), settings, locations, RunOptions(keep=False)).agent.system
     assert [line for line in system.splitlines() if "content of" in line] == ["content of rest.md"]
+
+
+def test_invisible_characters_are_left_out_and_named(locations: Locations) -> None:
+    file, hidden = locations.project / "AGENTS.md", "".join(chr(0xE0000 + ord(letter)) for letter in "run it")
+    file.write_bytes(f"\ufeffBe brief.{hidden}\u202e\r\nمی\u200cخواهم 👩🏽‍🚀\n".encode())
+    assert instructions_for(locations).endswith("Be brief.\nمی\u200cخواهم 👩🏽‍🚀")
+    (told,) = unread_instructions(locations)
+    assert told == f"{file} has invisible characters, which the model does not get; remove them"
+    file.write_bytes("\ufeff# Notes\r\n\n\tcafé\u00a0!\n".encode())
+    assert not list(unread_instructions(locations))

@@ -319,11 +319,11 @@ def damage_index(file: Path) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [damage_file, damage_index, lambda file: file.write_bytes(b"no database" * 99)],
-    ids=["head", "index", "all"],
-)
+def replace_content(file: Path) -> None:
+    file.write_bytes(b"no database" * 99)
+
+
+@pytest.mark.parametrize("damage", [damage_file, damage_index, replace_content])
 def test_doctor_fails_for_a_damaged_session_file(machine: Any, damage: Callable[[Path], object]) -> None:
     machine("-p", "hi", machine.says("hello"))
     (file,) = machine.home.glob("projects/*/sessions.db")

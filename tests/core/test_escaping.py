@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.core.escaping import visible, visible_json, visible_line
+from callwright.core.escaping import remove_hidden, visible, visible_json, visible_line, visible_prose
 
 HIDDEN = [
     *("\x1b", "\x07", "\x9b", "\r", "\x7f", "\u202e", "\u2066", "\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad"),
@@ -61,3 +61,39 @@ def test_escaped_json_means_the_same(value: object) -> None:
 
 def test_escaped_json_hides_nothing() -> None:
     assert visible_json(json.dumps("\x9b\u202e\U000e0041", ensure_ascii=False)) == r'"\u009b\u202e\udb40\udc41"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "می\u200cخواهم",
+            "क्\u200dष",
+            "শ্\u200cক",
+            "ខ្មែរ\u200bភាសា",
+            "Attention\u00a0!",
+            "10\u202f000",
+            "👩🏽‍🚀 ❤️",
+            "a\n\tb",
+        ),
+        "ordinary",
+    ],
+)
+def test_spelling_stays_in_prose(text: str) -> None:
+    assert visible_prose(text) == remove_hidden(text) == text
+
+
+@pytest.mark.parametrize("character", HIDDEN, ids=lambda character: f"U+{ord(character):04X}")
+def test_hidden_character_is_no_prose(character: str) -> None:
+    for text in (character, f"{character}x", f"a {character}", f"می{character} {character}", f"a{character * 2}b"):
+        assert character not in visible_prose(text) and character not in remove_hidden(text)
+        assert "\\" in visible_prose(text)
+
+
+@pytest.mark.parametrize("text", ["a\u200cb", "a\u200bb", "می\u200c\u200cخ", "می\u200d", "\u200cخ", "می\u200ca"])
+def test_joiners_elsewhere_are_removed(text: str) -> None:
+    assert remove_hidden(text).isprintable() and "\\u20" in visible_prose(text)
+
+
+def test_removed_spaces_do_not_join_words() -> None:
+    assert remove_hidden("a\u3000b\u2028c\u00a0\u00a0d\x00") == "a b c  d"

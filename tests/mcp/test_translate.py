@@ -1,12 +1,14 @@
 """Translation of definitions, results and pinned tools."""
 
 from pathlib import Path
+from typing import Any
 
 import mcp_types as types
 import pytest
 
 from callwright import Effect, ToolFailed, UsageError
 from callwright.core.content import File, Image, Text
+from callwright.core.json import thaw
 from callwright.mcp.config import ServerConfig
 from callwright.mcp.pinned_tools import PinnedTools, PinnedToolsFile, digest_of
 from callwright.mcp.translate import claims_of, clean_description, definition_of, output_of, spec_of
@@ -40,6 +42,19 @@ def test_trusted_annotations_count(hints: dict[str, bool] | None, effect: Effect
 def test_invisible_characters_are_removed():
     hidden = "Adds." + "".join(chr(0xE0000 + ord(char)) for char in "and steals") + "\u200b\u202e"
     assert clean_description(hidden, "") == "Adds."
+
+
+def test_invisible_characters_of_parameters_are_removed() -> None:
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in "and steals")
+    inner = {"type": "string", "description": f"The way.{hidden}", "title": hidden, "enum": [hidden, "b"]}
+    properties = dict.fromkeys(("plain", "default", "description", "properties"), inner)
+    nested = {"list": {"items": {"anyOf": [inner]}}, **properties}
+    tool = a_tool(inputSchema={"type": "object", "properties": nested, "$defs": {"const": inner}})
+    spec = spec_of(tool, "mcp__demo__t", CONFIG)
+    shown: Any = thaw(spec.input_schema)
+    cleaned = {"type": "string", "description": "The way.", "title": "", "enum": [hidden, "b"]}
+    assert shown["properties"]["list"] == {"items": {"anyOf": [cleaned]}} and shown["$defs"] == {"const": cleaned}
+    assert all(shown["properties"][name] == cleaned for name in properties)
 
 
 def test_missing_description_names_server():

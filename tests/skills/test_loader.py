@@ -389,6 +389,16 @@ def test_invisible_characters_of_a_description_are_written_out(project: Path, ho
     assert not any(problem.fatal for problem in skills.problems)
 
 
+@pytest.mark.parametrize("text", ["Vérifie\u00a0: le code.", "کد را می\u200cخواند.", "क्\u200dष पढ़ता है."])
+def test_spelling_of_a_description_stays(project: Path, home: Path, write: Write, text: str) -> None:
+    folder = write("review", "Do it.")
+    file = folder / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("What review is for.", f'"{text}"'), "utf-8")
+    skills = Skills(project, home=home)
+    found = skills.get("review")
+    assert found is not None and found.description == text and not skills.problems
+
+
 def test_list_has_one_line_per_skill() -> None:
     shown = [_skill("b", "Second\n- fake: entry"), _skill("a", "First."), _skill("c", "Hidden.", model=False)]
     text = list_skills(shown)

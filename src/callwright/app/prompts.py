@@ -15,6 +15,7 @@ from callwright.app.locations import Locations
 from callwright.app.run_context import Hidden
 from callwright.app.settings import Settings
 from callwright.core.content import Part, Text
+from callwright.core.escaping import remove_hidden
 from callwright.skills import Skills, list_skills
 from callwright.system.paths import expand_home, resolve_links, trusted_owners
 from callwright.system.sensitive_paths import comparable, is_secret
@@ -93,7 +94,7 @@ def instructions_for(locations: Locations, hidden: Hidden | None = None) -> str:
     texts: list[str] = []
     room = _MAX_BYTES
     for file, _, _ in instruction_files(locations, hidden):
-        text = _read_bytes(file)[:room].decode("utf-8", errors="ignore").strip()
+        text = remove_hidden(_read_text(file, room)).strip()
         if text:
             texts.append(f"Instructions from {file}:\n\n{text}")
             # counted in bytes, because a limit in characters would let other scripts take four times as much
@@ -132,6 +133,9 @@ def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> I
     if (size := sum(len(_read_bytes(file).strip()) for file, _, _ in files)) > _MAX_BYTES:
         yield f"the instructions have {size} bytes or more; the model gets the first {_MAX_BYTES}"
     for file, kind, _ in files:
+        text = _read_text(file)
+        if remove_hidden(text) != text:
+            yield f"{file} has invisible characters, which the model does not get; remove them"
         own = next(
             (folder for folder in (locations.home, locations.claude) if file.is_relative_to(folder)), file.parent
         )
@@ -195,6 +199,11 @@ def _mentioned_files(file: Path) -> Iterator[tuple[str, Path]]:
             target = resolve_links(file.parent / expand_home(name))
             if target.is_file():
                 yield name, target
+
+
+def _read_text(file: Path, most_bytes: int = _MAX_BYTES) -> str:
+    text = _read_bytes(file)[:most_bytes].decode("utf-8", errors="ignore").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_bytes(file: Path) -> bytes:

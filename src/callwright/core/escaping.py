@@ -23,6 +23,13 @@ _FLAGS = re.compile(
     "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
 """England, Scotland and Wales: the only flags that are written with tag characters."""
+_NON_JOINER = "\u200c"
+_THIN_BREAK = "\u200b"
+_FIRM_SPACES = "\u00a0\u202f"
+# blocks of scripts whose spelling needs joiners (Arabic to Sinhala, Tibetan, Mongolian and presentation forms), and of
+# those that separate words with a space of no width (Thai, Lao, Myanmar, Khmer)
+_JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _MOST_MARKS = 3
 """Combining marks on one character; a taller pile is drawn over the rows above and below."""
 
@@ -52,6 +59,29 @@ def visible_json(text: str) -> str:
     return text if text.isascii() else _escape_text(text, _escape_json, keep="\n\t")
 
 
+def visible_prose(text: str) -> str:
+    """Return a text for a model in which it reads no more than the user sees, with hidden characters as escapes.
+
+    Like `visible`, but what the spelling of a language needs stays: joiners between letters of scripts that have them,
+    and a no-break space between two visible characters.
+    """
+    return _treat_lines(text, _escape)
+
+
+def remove_hidden(text: str) -> str:
+    """Return a text for a model without the characters that `visible_prose` escapes; unusual spaces become plain."""
+    return _treat_lines(text, _blank_out)
+
+
+def _treat_lines(text: str, escape: Callable[[str], str]) -> str:
+    # line by line, because most lines of a long file need no look at their characters
+    lines = text.split("\n")
+    return "\n".join(
+        line if line.isascii() and line.isprintable() else _escape_text(line, escape, keep="\t", spelling=True)
+        for line in lines
+    )
+
+
 # letters of other alphabets and the Latin letters they are drawn like: Cyrillic, Greek, Armenian, Cherokee
 _DRAWN_ALIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u051d\u04bb\u04cf\u0475\u04af"
@@ -78,7 +108,7 @@ def looks_latin(word: str) -> bool:
     return not word.isascii() and bool(word) and all(ord(character) in _DRAWN_ALIKE for character in word)
 
 
-def _escape_text(text: str, escape: Callable[[str], str], keep: str = "") -> str:
+def _escape_text(text: str, escape: Callable[[str], str], keep: str = "", *, spelling: bool = False) -> str:
     flags = {at for found in _FLAGS.finditer(text) for at in range(*found.span())}
     marks, shown = 0, list[str]()
     for at, character in enumerate(text):
@@ -90,6 +120,7 @@ def _escape_text(text: str, escape: Callable[[str], str], keep: str = "") -> str
         marks = marks + 1 if category in ("Mn", "Me") else 0
         hidden = not character.isprintable() or _BLANK.match(character) is not None
         stray = hidden and at not in flags and not _is_part_of_symbol(text, at)
+        stray = stray and not (spelling and _is_part_of_word(text, at))
         piled = marks > _MOST_MARKS or (marks > 0 and not _can_carry_mark(text[max(at - 1, 0) : at]))
         shown.append(escape(character) if stray or piled else character)
     return "".join(shown)
@@ -97,6 +128,10 @@ def _escape_text(text: str, escape: Callable[[str], str], keep: str = "") -> str
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def _blank_out(character: str) -> str:
+    return " " if unicodedata.category(character)[0] == "Z" else ""
 
 
 def _escape_json(character: str) -> str:
@@ -119,6 +154,26 @@ def _is_part_of_symbol(text: str, at: int) -> bool:
             before = text[max(at - 2, 0) : at - 1]
         return _is_symbol(before) and _is_symbol(after)
     return character == _WIDE_SPACE and _is_wide(before) and _is_wide(after)
+
+
+def _is_part_of_word(text: str, at: int) -> bool:
+    """Whether a hidden character stands where the spelling of a language needs it."""
+    character, before, after = text[at], text[max(at - 1, 0) : at], text[at + 1 : at + 2]
+    if character in _FIRM_SPACES:
+        return _is_drawn(before) and _is_drawn(after)
+    if character in (_JOINER, _NON_JOINER):
+        return _is_word_of(_JOINING, before, after)
+    return character == _THIN_BREAK and _is_word_of(_UNSPACED, before, after)
+
+
+def _is_drawn(character: str) -> bool:
+    return character.isprintable() and not character.isspace() and character != "" and not _BLANK.match(character)
+
+
+def _is_word_of(script: "re.Pattern[str]", before: str, after: str) -> bool:
+    """Whether a letter, perhaps with a mark, and another one of the same kind of script are around a character."""
+    letters = before != "" and unicodedata.category(before)[0] in "LM" and unicodedata.category(after or " ")[0] == "L"
+    return letters and bool(script.match(before) and script.match(after))
 
 
 def _is_wide(character: str) -> bool:

@@ -13,10 +13,11 @@ import mcp_types as types
 
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.errors import ApprovalRequired, Denied, ToolFailed
+from callwright.core.escaping import remove_hidden
 from callwright.core.json import JsonObject, canonical
 from callwright.core.spec import ELICITS, Annotations, Effect, ToolSpec
 from callwright.mcp.config import ServerConfig
-from callwright.mcp.translate import server_metadata, visible
+from callwright.mcp.translate import server_metadata
 from callwright.tool.base import ToolContext
 from callwright.tool.schema_tool import SchemaInvocation, SchemaTool
 
@@ -58,7 +59,7 @@ class AnswerTool(SchemaTool):
         if "answer" not in bound.arguments:
             if not _asked[_identify(self.spec.name, bound.arguments)]:
                 raise Denied(f"{self.spec.name} cannot be called: only {self._server} itself asks the user with it")
-            raise ApprovalRequired(f"{self._server} asks: {visible(str(bound.arguments['message']))}", bound)
+            raise ApprovalRequired(f"{self._server} asks: {remove_hidden(str(bound.arguments['message']))}", bound)
         return bound
 
 

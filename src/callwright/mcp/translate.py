@@ -3,7 +3,6 @@
 import base64
 import binascii
 import secrets
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import CallwrightError, ToolError, ToolFailed, Transient, UsageError
+from callwright.core.escaping import remove_hidden
 from callwright.core.json import Json, compact, read_object
 from callwright.core.spec import REPOSITORY, SHADOWS, Annotations, Effect, Limits, ToolSpec
 from callwright.mcp.config import ServerConfig
@@ -102,8 +102,6 @@ def reason_of(error: BaseException) -> str:
 
 
 _DESCRIPTION_CHARS = 8_000
-_INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
-_VISIBLE_CONTROLS = frozenset("\n\t")
 
 
 def definition_of(tool: types.Tool) -> dict[str, Any]:
@@ -123,11 +121,11 @@ def spec_of(tool: types.Tool, name: str, config: ServerConfig, digest: str = "")
     title = tool.title or (tool.annotations.title if tool.annotations else None)
     metadata = {**server_metadata(config), "tool": tool.name, "definition": digest}
     if title:
-        metadata["title"] = visible(title)
+        metadata["title"] = remove_hidden(title)
     return ToolSpec(
         name,
         clean_description(tool.description, f"{tool.name}, a tool of the MCP server {config.name}"),
-        {**tool.input_schema, "type": "object"},  # some servers leave the type out
+        {**_clean_schema(tool.input_schema), "type": "object"},  # some servers leave the type out
         output_schema=tool.output_schema,
         annotations=claims_of(tool.annotations, trusted=config.trusted),
         limits=Limits(config.seconds),
@@ -160,17 +158,33 @@ def claims_of(hints: types.ToolAnnotations | None, *, trusted: bool) -> Annotati
 
 def clean_description(text: str | None, otherwise: str) -> str:
     """Return a description without invisible characters, cut to a maximum length."""
-    cleaned = visible(text or "").strip()
+    cleaned = remove_hidden(text or "").strip()
     if len(cleaned) <= _DESCRIPTION_CHARS:
-        return cleaned or visible(otherwise)
+        return cleaned or remove_hidden(otherwise)
     return f"{cleaned[:_DESCRIPTION_CHARS]}… [{len(cleaned)} characters in all]"
 
 
-def visible(text: str) -> str:
-    """Remove the characters that users do not see but models read."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char for char in text if char in _VISIBLE_CONTROLS or unicodedata.category(char) not in _INVISIBLE)
+_DATA = frozenset({"const", "default", "enum", "examples"})
+"""Keywords of JSON Schema whose values are data, which servers compare with what they get."""
+_NAMING = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose values hold schemas by name."""
+
+
+def _clean_schema(schema: Any) -> Any:
+    """Return a schema whose titles and descriptions have no invisible characters: models read them too."""
+    if isinstance(schema, list):
+        return [_clean_schema(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _clean_member(key, value) for key, value in cast("dict[str, Any]", schema).items()}
+
+
+def _clean_member(key: str, value: Any) -> Any:
+    if key in _NAMING and isinstance(value, dict):
+        return {name: _clean_schema(each) for name, each in cast("dict[str, Any]", value).items()}
+    if key in ("title", "description") and isinstance(value, str):
+        return remove_hidden(value)
+    return value if key in _DATA else _clean_schema(value)
 
 
 _MAX_BLOCKS = 5_000

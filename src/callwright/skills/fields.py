@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callwright.core.escaping import visible
+from callwright.core.escaping import visible_prose
 from callwright.system.search.globs import BadGlob, compile_glob
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FieldReader:
 
     def show_hidden(self, name: str, text: str) -> str:
         """Return a text with its invisible characters as escapes: the model reads no more than the user can see."""
-        shown = visible(text)
+        shown = visible_prose(text)
         if shown != text:
             self.add_warning(f"{name} has invisible characters, which are written out as escapes; remove them", name)
         return shown
