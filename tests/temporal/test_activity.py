@@ -342,6 +342,19 @@ async def test_errors_say_whether_a_retry_helps(store: SqliteStore, kind: str, f
     await hold.release()
 
 
+async def test_session_that_was_deleted_ends_its_run(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    paused = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)
+    await store.delete("s")
+    order: dict[str, Any] = {"key": key, "open": paused["open"], "position": paused["position"]}
+    for lapsed in (False, True):
+        with pytest.raises(ApplicationError, match="no session 's'") as failed:
+            await advance(store, **order, lapsed=lapsed)
+        assert failed.value.type == "SessionMissing" and failed.value.non_retryable
+    closed = await advance(store, **order, cancel=True)
+    assert closed["state"] == "stopped" and not await store.list()
+
+
 async def test_attempt_that_stood_still_does_not_take_the_session_back(store: SqliteStore) -> None:
     waits, go_on = asyncio.Event(), asyncio.Event()
 

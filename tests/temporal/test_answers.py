@@ -18,10 +18,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 from tests.waiting import LONG_SECONDS, LoopClock, until
 
-from callwright import Agent, Answers, Done, Image, MemoryStore, Question, SqliteStore, Text, ToolCall, tool
+from callwright import Agent, Answers, Done, Image, MemoryStore, Question, SqliteStore, Stopped, Text, ToolCall, tool
 from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
@@ -119,7 +121,12 @@ async def test_prompt_of_a_start_that_may_have_arrived_is_kept(
 class EndedWorkflow:
     """The handle of a workflow that has ended."""
 
+    def __init__(self, cause: BaseException | None = None) -> None:
+        self._cause = cause
+
     async def result(self) -> dict[str, Any]:
+        if self._cause is not None:
+            raise WorkflowFailureError(cause=self._cause)
         return {"state": "done"}
 
 
@@ -133,6 +140,21 @@ async def test_result_counts_what_agents_inside_calls_used(store: SqliteStore) -
     assert isinstance(done, Done) and done.usage == Usage(9, 12)
     result = await Run(cast("Any", EndedWorkflow()), store, "s", "k").result()
     assert (result.usage, result.text, result.turns) == (done.usage, done.text, done.turns)
+
+
+async def test_result_of_a_cancelled_run_has_nothing_of_later_runs(store: SqliteStore) -> None:
+    usage = Usage(3, 4)
+    for number in range(3):
+        script = ScriptedProvider(AssistantMessage((Text(f"reply {number}"),), usage=usage))
+        await Agent(script, sessions=store).run(f"prompt {number}", session="s", key=f"k{number}")
+    cancelled = EndedWorkflow(CancelledError("cancelled"))
+    for number in range(3):
+        result = await Run(cast("Any", cancelled), store, "s", f"k{number}").result()
+        assert (result.text, result.usage, result.turns) == (f"reply {number}", usage, 1)
+    latest = await Run(cast("Any", cancelled), store, "s").result()
+    assert isinstance(latest, Stopped) and (latest.kind, latest.text) == ("cancelled", "reply 2")
+    nothing = await Run(cast("Any", cancelled), store, "s", "k9").result()  # it was cancelled before it began
+    assert (nothing.text, nothing.usage, nothing.turns) == ("", Usage(), 0)
 
 
 async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: SqliteStore) -> None:

@@ -292,7 +292,7 @@ def _translate(error: Exception) -> ApplicationError:
     match error:
         case ApplicationError():
             return error
-        case UsageError() | SessionDamaged() | StoreTooNew():
+        case UsageError() | SessionDamaged() | StoreTooNew() | SessionMissing():  # missing: it was deleted meanwhile
             return _make_failure(str(error), type(error).__name__, final=True)
         case SessionError():
             return _make_failure(str(error), type(error).__name__)

@@ -17,7 +17,7 @@ from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
 from callwright.sessions.base import SessionMissing, SessionStore, StoredRecord
-from callwright.sessions.records import Record, Said, sum_usage
+from callwright.sessions.records import Record, Said, is_prompt, sum_usage
 from callwright.sessions.waiting import read_questions, record_answers
 from callwright.temporal.blobs import ClusterStore
 from callwright.temporal.workflow import SIGNAL, Data, question_key
@@ -281,12 +281,14 @@ class Run:
 
 def _find_run(records: Sequence[Record], key: str) -> Sequence[Record]:
     """Return the records of the run that began with a prompt; without a key, of the last one that has one."""
-    begun = [
-        index
-        for index, record in enumerate(records)
-        if isinstance(record, Said) and record.key and key in ("", record.key)
-    ]
-    return records[begun[-1] :] if begun else ()
+    prompts = {
+        index: record.key for index, record in enumerate(records) if isinstance(record, Said) and is_prompt(record)
+    }
+    begun = [index for index, own in prompts.items() if own and key in ("", own)]
+    if not begun:
+        return ()
+    following = (index for index in prompts if index > begun[-1])  # of runs that came later
+    return records[begun[-1] : next(following, None)]
 
 
 async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> RunInfo:

@@ -20,7 +20,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 WORKFLOW = "callwright-run"
 ACTIVITY = "callwright-advance"
 SIGNAL = "answered"
-FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "StoreTooNew", "PromptLost")
+FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "SessionMissing", "StoreTooNew", "PromptLost")
 """Errors that no retry can mend."""
 _KEY_CHARS = 16
 _MOST_ANSWERS = 100
