@@ -28,6 +28,7 @@ from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.sessions import SessionError, list_waiting, record_answers
+from callwright.sessions.base import SessionEntry
 from callwright.temporal import AgentWorker, Run, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.client import read_security
@@ -178,6 +179,47 @@ async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: Sqlit
         clock.pass_seconds(2)
         await asyncio.sleep(0.01)
     await asyncio.wait_for(done.wait(), LONG_SECONDS)
+    watching.cancel()
+
+
+class CountingStore(MemoryStore):
+    """Counts how often its sessions are listed, and how often it is asked whether it has changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed = self.asked = 0
+
+    async def version(self) -> str:
+        self.asked += 1
+        return await super().version()
+
+    async def list(self, *, limit: int = 100, waiting: bool = False) -> Sequence[SessionEntry]:
+        self.listed += 1
+        return await super().list(limit=limit, waiting=waiting)
+
+
+async def test_waiting_sessions_are_listed_only_when_something_changed() -> None:
+    store, clock, woken = CountingStore(), LoopClock(), asyncio.Event()
+    agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+    await agent.run("go", session="s")
+    watch = AnswerWatch("queue", [store])
+    watching = asyncio.ensure_future(watch.run(cast("Any", Server(RPCStatusCode.OK, woken.set))))
+
+    async def pass_looks(count: int) -> None:
+        wanted = store.asked + count
+        while store.asked < wanted:
+            clock.pass_seconds(2)
+            await asyncio.sleep(0.001)
+
+    await pass_looks(10)
+    assert store.listed == 1
+    watch.add(store, "other")  # it may have been answered before it was added
+    await pass_looks(10)
+    assert store.listed == 2
+    ((question,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(question))
+    await pass_looks(3)
+    await asyncio.wait_for(woken.wait(), LONG_SECONDS)
     watching.cancel()
 
 

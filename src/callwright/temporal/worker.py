@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
@@ -25,6 +26,9 @@ from callwright.temporal.workflow import SIGNAL, WORKFLOW, RunWorkflow, question
 
 _log = logging.getLogger("callwright")
 _LOOK_SECONDS = 1.0
+_REST_RATIO = 20.0
+"""How many times as long as a look took to wait before the next one."""
+_MOST_REST_SECONDS = 10.0
 _SCAN_SECONDS = 60.0
 _MOST_SESSIONS = 10_000
 
@@ -32,8 +36,9 @@ _MOST_SESSIONS = 10_000
 class AnswerWatch:
     """Wakes runs whose questions were answered in the store, by programs that do not know the Temporal server.
 
-    At its start, and from time to time, it looks among all runs of the queue; in between among those that paused in
-    this process or were seen waiting.
+    At its start, and from time to time, it looks among all runs of the queue; in between, when the store has changed,
+    among those that paused in this process or were seen waiting. Looking takes a small share of the time: with
+    thousands of sessions that wait in a store that changes all the time, an answer is noticed later.
 
     Args:
         queue: the task queue of the worker.
@@ -44,10 +49,13 @@ class AnswerWatch:
         self._queue = queue
         self._stores = {id(store): store for store in stores}
         self._paused: dict[int, set[str]] = {key: set() for key in self._stores}
+        self._added: set[int] = set()
+        """Stores with runs that paused since the last look."""
 
     def add(self, store: SessionStore, session_id: str) -> None:
         """Look for the answers of a run that has paused: it may be answered before it was seen waiting."""
         self._paused[id(store)].add(session_id)
+        self._added.add(id(store))
 
     async def run(self, client: Client) -> None:
         """Watch until it is cancelled; what fails is tried again."""
@@ -58,12 +66,16 @@ class AnswerWatch:
         loop = asyncio.get_running_loop()
         scan_at = loop.time()
         while True:
+            began = time.monotonic()
             try:
                 if loop.time() >= scan_at:
-                    paused |= await self._find_answered_runs(client, store)
+                    for session_id in await self._find_answered_runs(client, store):
+                        self.add(store, session_id)
                     scan_at = loop.time() + _SCAN_SECONDS
                 current = await store.version()
-                if paused or current != version:
+                if id(store) in self._added or current != version:
+                    self._added.discard(id(store))
+                    version = ""  # until the look has succeeded: one that fails is repeated
                     await self._look(client, store, paused)
                     version = current
                 told = ""
@@ -72,7 +84,8 @@ class AnswerWatch:
                 if message != told:  # once, not once a second, while a server is away
                     _log.warning("answers in the store cannot be looked for: %s", message)
                 told = message
-            await asyncio.sleep(_LOOK_SECONDS)
+            rest = (time.monotonic() - began) * _REST_RATIO
+            await asyncio.sleep(min(max(_LOOK_SECONDS, rest), _MOST_REST_SECONDS))
 
     async def _look(self, client: Client, store: SessionStore, paused: set[str]) -> None:
         """Wake the runs that paused and do not wait any more; look at the others again, and at those that wait now."""
