@@ -72,38 +72,38 @@ if TYPE_CHECKING:
     from callwright.registry.registry import Registry as Registry
     from callwright.sessions.memory import MemoryStore as MemoryStore
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
-    from callwright.tool.base import ToolContext as ToolContext
+    from callwright.tool.base import Tool as Tool, ToolContext as ToolContext
     from callwright.tool.function import tool as tool
     from callwright.tool.schema import Arguments as Arguments
     from callwright.tool.schema_tool import SchemaTool as SchemaTool
     from callwright.tool.typed import TypedTool as TypedTool
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "agent.agent": "Agent",
-        "agent.run_limits": "RunLimits",
-        "agent.results": "Done Paused Stopped",
-        "core.access": "Allow Ask DeletePath DeleteResource Deny ReadPath ReadResource WritePath WriteResource",
-        "core.calls": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
-        "core.content": "Image Output Text",
-        "core.errors": (
-            "ApprovalRequired AuthRequired CallwrightError Cancelled Crashed Denied Halted "
-            "InputRequired InvalidArguments TimedOut ToolError ToolFailed Transient UnknownTool Unsafe UsageError"
-        ),
-        "core.spec": "Annotations Effect Limits ToolSpec",
-        "executor.executor": "Executor",
-        "executor.runtime": "TurnLimits",
-        "executor.turn": "Turn TurnCancelled",
-        "hooks.base": "Hook",
-        "policy.base": "Policy",
-        "registry.registry": "Registry",
-        "sessions.memory": "MemoryStore",
-        "sessions.sqlite": "SqliteStore",
-        "tool.base": "ToolContext",
-        "tool.function": "tool",
-        "tool.schema": "Arguments",
-        "tool.schema_tool": "SchemaTool",
-        "tool.typed": "TypedTool",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "agent.agent": "Agent",
+            "agent.run_limits": "RunLimits",
+            "agent.results": "Done Paused Stopped",
+            "core.access": "Allow Ask DeletePath DeleteResource Deny ReadPath ReadResource WritePath WriteResource",
+            "core.calls": "Answers Approve Completed Decline Failed Interrupted Outcome Question ToolCall",
+            "core.content": "Image Output Text",
+            "core.errors": (
+                "ApprovalRequired AuthRequired CallwrightError Cancelled Crashed Denied Halted "
+                "InputRequired InvalidArguments TimedOut ToolError ToolFailed Transient UnknownTool Unsafe UsageError"
+            ),
+            "core.spec": "Annotations Effect Limits ToolSpec",
+            "executor.executor": "Executor",
+            "executor.runtime": "TurnLimits",
+            "executor.turn": "Turn TurnCancelled",
+            "hooks.base": "Hook",
+            "policy.base": "Policy",
+            "registry.registry": "Registry",
+            "sessions.memory": "MemoryStore",
+            "sessions.sqlite": "SqliteStore",
+            "tool.base": "Tool ToolContext",
+            "tool.function": "tool",
+            "tool.schema": "Arguments",
+            "tool.schema_tool": "SchemaTool",
+            "tool.typed": "TypedTool",
+        },
+    )

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
         SessionParts as SessionParts,
     )
     from callwright.acp.transport import LineTransport as LineTransport, standard_streams as standard_streams
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "agent": "EditorAgent OpenRequest SessionParts",
-        "transport": "LineTransport standard_streams",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "agent": "EditorAgent OpenRequest SessionParts",
+            "transport": "LineTransport standard_streams",
+        },
+    )

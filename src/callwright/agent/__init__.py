@@ -33,18 +33,18 @@ if TYPE_CHECKING:
         UndoConflict as UndoConflict,
         UndoHistory as UndoHistory,
     )
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "agent": "Agent",
-        "run_limits": "RunLimits Prices",
-        "handover": "Handover",
-        "compaction": "Compaction",
-        "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
-        "loop": "default_system_prompt",
-        "model_request": "Requests",
-        "undo": "Rewinding RewindPoint UndoConflict UndoHistory",
-        "results": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "agent": "Agent",
+            "run_limits": "RunLimits Prices",
+            "handover": "Handover",
+            "compaction": "Compaction",
+            "graph": "GraphFinished Graph GraphWaiting goto halt interrupt",
+            "loop": "default_system_prompt",
+            "model_request": "Requests",
+            "undo": "Rewinding RewindPoint UndoConflict UndoHistory",
+            "results": "AgentEvent Done ModelRetried Paused Result Stopped TurnEnded",
+        },
+    )

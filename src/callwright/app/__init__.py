@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from callwright.app.run_context import RunOptions as RunOptions
     from callwright.app.settings import Settings as Settings, load_settings as load_settings
     from callwright.app.trust import Trust as Trust
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "app": "App assemble",
-        "conversation": "Conversation",
-        "locations": "Locations",
-        "models": "ModelChoice choose_model",
-        "prompts": "UserPrompt instructions_for",
-        "run_context": "RunOptions",
-        "settings": "Settings load_settings",
-        "trust": "Trust",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "app": "App assemble",
+            "conversation": "Conversation",
+            "locations": "Locations",
+            "models": "ModelChoice choose_model",
+            "prompts": "UserPrompt instructions_for",
+            "run_context": "RunOptions",
+            "settings": "Settings load_settings",
+            "trust": "Trust",
+        },
+    )

@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from callwright.codemode.code_mode import CodeMode as CodeMode
     from callwright.codemode.engine import CodeLimits as CodeLimits
     from callwright.codemode.stubs import write_stub as write_stub
-
-__getattr__ = lazy_exports(
-    __name__,
-    {"code_mode": "CodeMode", "engine": "CodeLimits", "stubs": "write_stub"},
-    install={"pydantic_monty": "'callwright[code]'"},
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {"code_mode": "CodeMode", "engine": "CodeLimits", "stubs": "write_stub"},
+        install={"pydantic_monty": "'callwright[code]'"},
+    )

@@ -26,7 +26,8 @@ def lazy_exports(
     """Declare the public names of a package and return its `__getattr__`.
 
     Sets the package's `__all__` too, so that the names are written once. Type checkers read them from the
-    `TYPE_CHECKING` imports beside the call; `tests/test_package.py` compares the two.
+    `TYPE_CHECKING` imports above the call; `tests/test_package.py` compares the two. The call itself stands in the
+    `else` of those, because type checkers would take every name for one that `__getattr__` gives.
 
     Args:
         package: The package's `__name__`.

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from callwright.hooks.builtin import Cache as Cache, PermissionGate as PermissionGate, Redact as Redact
     from callwright.hooks.shell.config import ShellHook as ShellHook, parse_shell_hooks as parse_shell_hooks
     from callwright.hooks.shell.hooks import ShellHooks as ShellHooks
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "base": "Answer Ask Deny Halt Hook InnerAgent PendingCall Proceed Rewrite Verdict",
-        "builtin": "Cache PermissionGate Redact",
-        "shell.config": "ShellHook parse_shell_hooks",
-        "shell.hooks": "ShellHooks",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "base": "Answer Ask Deny Halt Hook InnerAgent PendingCall Proceed Rewrite Verdict",
+            "builtin": "Cache PermissionGate Redact",
+            "shell.config": "ShellHook parse_shell_hooks",
+            "shell.hooks": "ShellHooks",
+        },
+    )

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
         to_openai_agents as to_openai_agents,
     )
     from callwright.interop.pydantic_ai import from_pydantic_ai as from_pydantic_ai, to_pydantic_ai as to_pydantic_ai
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "langchain": "from_langchain to_langchain",
-        "openai_agents": "from_openai_agents to_openai_agents",
-        "pydantic_ai": "from_pydantic_ai to_pydantic_ai",
-    },
-    install={
-        "agents": "openai-agents",
-        "langchain_core": "langgraph",
-        "langgraph": "langgraph",
-        "pydantic_ai": "pydantic-ai-slim",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "langchain": "from_langchain to_langchain",
+            "openai_agents": "from_openai_agents to_openai_agents",
+            "pydantic_ai": "from_pydantic_ai to_pydantic_ai",
+        },
+        install={
+            "agents": "openai-agents",
+            "langchain_core": "langgraph",
+            "langgraph": "langgraph",
+            "pydantic_ai": "pydantic-ai-slim",
+        },
+    )

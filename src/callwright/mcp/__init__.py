@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from callwright.mcp.oauth import TokenFile as TokenFile, token_files as token_files
     from callwright.mcp.pinned_tools import PinnedTools as PinnedTools, PinnedToolsFile as PinnedToolsFile
     from callwright.mcp.servers import McpServers as McpServers, ServerStatus as ServerStatus
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "config": "LoadedServers ServerConfig load_servers servers_of",
-        "oauth": "TokenFile token_files",
-        "pinned_tools": "PinnedTools PinnedToolsFile",
-        "servers": "McpServers ServerStatus",
-    },
-    install={
-        "mcp": "'callwright[mcp]'",
-        "mcp_types": "'callwright[mcp]'",
-        "anyio": "'callwright[mcp]'",
-        "httpx2": "'callwright[mcp]'",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "config": "LoadedServers ServerConfig load_servers servers_of",
+            "oauth": "TokenFile token_files",
+            "pinned_tools": "PinnedTools PinnedToolsFile",
+            "servers": "McpServers ServerStatus",
+        },
+        install={
+            "mcp": "'callwright[mcp]'",
+            "mcp_types": "'callwright[mcp]'",
+            "anyio": "'callwright[mcp]'",
+            "httpx2": "'callwright[mcp]'",
+        },
+    )

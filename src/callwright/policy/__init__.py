@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from callwright.policy.rules.rule import Rule as Rule, parse_rule as parse_rule, rules_of as rules_of
     from callwright.policy.rules.saving import remove_rule as remove_rule, save_rules as save_rules
     from callwright.policy.standard import judge_command as judge_command, standard_policies as standard_policies
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "base": "Access Decision Policy Subject Tier",
-        "decide": "AllowEverything Confinement Policies Reach RunCommand",
-        "fence": "Fence",
-        "grants": "Grants Proposal propose",
-        "guards": "Guards",
-        "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
-        "paths": "PathContext",
-        "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
-        "rules.matching": "Rules",
-        "rules.rule": "Rule parse_rule rules_of",
-        "rules.saving": "remove_rule save_rules",
-        "standard": "judge_command standard_policies",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "base": "Access Decision Policy Subject Tier",
+            "decide": "AllowEverything Confinement Policies Reach RunCommand",
+            "fence": "Fence",
+            "grants": "Grants Proposal propose",
+            "guards": "Guards",
+            "modes": "ByMode ExcludedCommands Mode ModeSwitch UseTool mode_named",
+            "paths": "PathContext",
+            "rules.loading": "LoadedRules RuleProblem check_rules load_rules",
+            "rules.matching": "Rules",
+            "rules.rule": "Rule parse_rule rules_of",
+            "rules.saving": "remove_rule save_rules",
+            "standard": "judge_command standard_policies",
+        },
+    )

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from callwright.providers.pricing import Prices as Prices, cost_of as cost_of, prices_for as prices_for
     from callwright.providers.resolve import ToolMode as ToolMode, provider_for as provider_for
     from callwright.providers.streaming import TappedProvider as TappedProvider
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "anthropic": "AnthropicMessages",
-        "base": "CallDelta MessageDone ModelEvent ModelRequest Provider ProviderError TextDelta ThinkingDelta",
-        "fallback": "Fallback",
-        "google": "GoogleGemini",
-        "json_actions": "AdaptiveTools SchemaActions",
-        "openai.chat": "OpenAIChat",
-        "openai.responses": "OpenAIResponses",
-        "options": "ModelOptions WithOptions",
-        "pricing": "Prices cost_of prices_for",
-        "resolve": "ToolMode provider_for",
-        "streaming": "TappedProvider",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "anthropic": "AnthropicMessages",
+            "base": "CallDelta MessageDone ModelEvent ModelRequest Provider ProviderError TextDelta ThinkingDelta",
+            "fallback": "Fallback",
+            "google": "GoogleGemini",
+            "json_actions": "AdaptiveTools SchemaActions",
+            "openai.chat": "OpenAIChat",
+            "openai.responses": "OpenAIResponses",
+            "options": "ModelOptions WithOptions",
+            "pricing": "Prices cost_of prices_for",
+            "resolve": "ToolMode provider_for",
+            "streaming": "TappedProvider",
+        },
+    )

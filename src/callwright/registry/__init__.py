@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from callwright.registry.registry import Registry as Registry
     from callwright.registry.search.index import Hit as Hit, ToolIndex as ToolIndex
     from callwright.registry.visibility import recall_reveals as recall_reveals, reveal_to as reveal_to
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "catalog": "Catalog Toolset session_catalog wire_names",
-        "compose": "combined filtered prefixed renamed withheld",
-        "deferred": "Deferred",
-        "plugins": "installed_plugins load_plugins",
-        "registry": "Registry",
-        "search.index": "Hit ToolIndex",
-        "visibility": "recall_reveals reveal_to",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "catalog": "Catalog Toolset session_catalog wire_names",
+            "compose": "combined filtered prefixed renamed withheld",
+            "deferred": "Deferred",
+            "plugins": "installed_plugins load_plugins",
+            "registry": "Registry",
+            "search.index": "Hit ToolIndex",
+            "visibility": "recall_reveals reveal_to",
+        },
+    )

@@ -37,19 +37,19 @@ if TYPE_CHECKING:
         list_waiting as list_waiting,
         record_answers as record_answers,
     )
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore StoredRecord"
-        " SessionMissing StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
-        "lease": "may_take_over name_attempt",
-        "memory": "MemoryStore",
-        "postgres": "PostgresStore",
-        "record_encoding": "dump_record load_record",
-        "records": "Record count_settled_records find_first_prompt find_open_questions",
-        "sqlite": "SqliteStore",
-        "waiting": "QuestionClosed WaitingRun list_waiting record_answers",
-    },
-    install={"asyncpg": "'callwright[postgres]'"},
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "base": "SessionBusy SessionDamaged SessionEntry SessionError SessionHit SessionHold SessionStore"
+            " StoredRecord SessionMissing StoreTooNew BlobStore check_session_id export_jsonl list_undo_points",
+            "lease": "may_take_over name_attempt",
+            "memory": "MemoryStore",
+            "postgres": "PostgresStore",
+            "record_encoding": "dump_record load_record",
+            "records": "Record count_settled_records find_first_prompt find_open_questions",
+            "sqlite": "SqliteStore",
+            "waiting": "QuestionClosed WaitingRun list_waiting record_answers",
+        },
+        install={"asyncpg": "'callwright[postgres]'"},
+    )

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         worst as worst,
     )
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "analyzer": "analyze",
-        "git_env": "SAFE_ENVIRONMENT",
-        "plan": "ShellPlan SimpleCommand Verdict worst",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "analyzer": "analyze",
+            "git_env": "SAFE_ENVIRONMENT",
+            "plan": "ShellPlan SimpleCommand Verdict worst",
+        },
+    )

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
         list_skills as list_skills,
         markdown_tool as markdown_tool,
     )
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "loader": "Reloaded Skills",
-        "render": "Expansion CommandRequest expand prepare",
-        "fields": "SkillProblem",
-        "skill": "Skill read_skill",
-        "skill_tool": "MarkdownTools SkillTool list_skills markdown_tool",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "loader": "Reloaded Skills",
+            "render": "Expansion CommandRequest expand prepare",
+            "fields": "SkillProblem",
+            "skill": "Skill read_skill",
+            "skill_tool": "MarkdownTools SkillTool list_skills markdown_tool",
+        },
+    )

@@ -6,11 +6,11 @@ TYPE_CHECKING = False  # read as true by type checkers; importing typing would c
 if TYPE_CHECKING:
     from callwright.telemetry.logging import EventLog as EventLog, JsonLines as JsonLines, log_to as log_to
     from callwright.telemetry.otel import Telemetry as Telemetry
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "logging": "EventLog JsonLines log_to",
-        "otel": "Telemetry",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "logging": "EventLog JsonLines log_to",
+            "otel": "Telemetry",
+        },
+    )

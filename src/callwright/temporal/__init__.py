@@ -12,9 +12,9 @@ if TYPE_CHECKING:
         TemporalError as TemporalError,
     )
     from callwright.temporal.worker import AgentWorker as AgentWorker
-
-__getattr__ = lazy_exports(
-    __name__,
-    {"client": "Runs WaitingRun", "run": "Run RunFailed RunInfo TemporalError", "worker": "AgentWorker"},
-    install={"temporalio": "'callwright[temporal]'"},
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {"client": "Runs WaitingRun", "run": "Run RunFailed RunInfo TemporalError", "worker": "AgentWorker"},
+        install={"temporalio": "'callwright[temporal]'"},
+    )

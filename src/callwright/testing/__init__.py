@@ -29,15 +29,15 @@ if TYPE_CHECKING:
         openai_responses_faults as openai_responses_faults,
     )
     from callwright.testing.stores import check_store as check_store
-
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "cassettes": "Recording Replay",
-        "checks": "check_provider check_skill check_tool check_toolset",
-        "fakes": "BrokenOff FakeClock Flaky Gauge Recorder ScriptedHook ScriptedProvider",
-        "loopback": "Loopback",
-        "requests": "anthropic_faults check_requests google_faults openai_chat_faults openai_responses_faults",
-        "stores": "check_store",
-    },
-)
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "cassettes": "Recording Replay",
+            "checks": "check_provider check_skill check_tool check_toolset",
+            "fakes": "BrokenOff FakeClock Flaky Gauge Recorder ScriptedHook ScriptedProvider",
+            "loopback": "Loopback",
+            "requests": "anthropic_faults check_requests google_faults openai_chat_faults openai_responses_faults",
+            "stores": "check_store",
+        },
+    )

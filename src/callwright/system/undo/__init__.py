@@ -6,5 +6,5 @@ TYPE_CHECKING = False  # read as true by type checkers; importing typing would c
 if TYPE_CHECKING:
     from callwright.system.undo.kept_content import UndoError as UndoError, UndoLimits as UndoLimits
     from callwright.system.undo.undo_store import UndoStore as UndoStore
-
-__getattr__ = lazy_exports(__name__, {"kept_content": "UndoError UndoLimits", "undo_store": "UndoStore"})
+else:
+    __getattr__ = lazy_exports(__name__, {"kept_content": "UndoError UndoLimits", "undo_store": "UndoStore"})
