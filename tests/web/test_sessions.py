@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.waiting import LONG_SECONDS, until
+from tests.waiting import LONG_SECONDS, LoopClock, until
 from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS, Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
@@ -21,9 +21,9 @@ from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
 from callwright.app.settings import load_settings
-from callwright.core.calls import Completed, Failed, ToolCall
+from callwright.core.calls import Approve, Completed, Failed, ToolCall
 from callwright.core.content import Image, Output
-from callwright.core.errors import CallwrightError, ToolFailed
+from callwright.core.errors import CallwrightError, ToolFailed, UsageError
 from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
@@ -31,7 +31,9 @@ from callwright.providers.base import TextDelta
 from callwright.sessions import SessionError
 from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
+from callwright.testing.fakes import Line
 from callwright.toolbox import Write
+from callwright.toolbox.bash.jobs import ShellSession
 from callwright.web.hosting import Hosts
 from callwright.web.hub import Hub
 from callwright.web.sessions import holds
@@ -529,6 +531,75 @@ async def test_session_that_could_not_start_may_start_later(project: Path, tmp_p
     started = await slow.hosts.open("one")
     assert slow.hosts.find("one") is started
     await slow.hosts.aclose()
+
+
+class Quiet:
+    """Sessions of the server on a clock of their own; they are closed after half an hour without use."""
+
+    def __init__(self, locations: Locations, *replies: Line) -> None:
+        self._locations, self._replies = locations, replies
+        self.clock = LoopClock()
+        self.opened: list[App] = []
+        self.events: list[dict[str, Any]] = []
+        self.hosts = Hosts(locations, self._open, self.events.append)
+
+    def _open(self, *, report: Any, wrap: Any, observe: Any) -> App:
+        settings = load_settings(self._locations, trusted=False)
+        model = ScriptedProvider(*self._replies)
+        self.opened.append(assemble(wrap(model), settings, self._locations, report=report, observe=observe))
+        return self.opened[-1]
+
+    async def pass_minutes(self, minutes: int) -> None:
+        for _ in range(minutes):
+            self.clock.pass_seconds(61)
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+
+async def test_quiet_session_is_closed_and_opened_again(project: Path, tmp_path: Path) -> None:
+    quiet = Quiet(Locations.of(project, home=tmp_path / "home"), "hello")
+    hosts = quiet.hosts
+    first = await hosts.open("one")
+    assert first.live.set_mode is not None
+    first.live.set_mode("plan")
+    first.say("hi")
+    await until(lambda: first.is_quiet(0))
+    for _ in range(4):  # a page reads it from time to time
+        await quiet.pass_minutes(20)
+        assert hosts.find("one") is first
+        hosts.touch("one")
+    await quiet.pass_minutes(32)
+    assert hosts.find("one") is None
+    again = await hosts.open("one")  # waits until the first is closed
+    assert first.over and again is not first and hosts.find("one") is again
+    assert again.live.mode() == "plan" and len(quiet.opened) == 2
+    with pytest.raises(UsageError, match="is being closed"):
+        first.say("lost")
+    await hosts.aclose()
+
+
+async def test_session_that_waits_or_has_jobs_is_not_closed(project: Path, tmp_path: Path) -> None:
+    asking = AssistantMessage((ToolCall("c", "write", {"path": "a", "content": "b"}),), "calls")
+    locations = Locations.of(project, home=tmp_path / "home")
+    quiet = Quiet(locations, asking)
+    waiting = await quiet.hosts.open("waiting")
+    waiting.say("hi")
+    await until(lambda: waiting.live.state == "waiting")
+    await quiet.pass_minutes(100)
+    assert quiet.hosts.find("waiting") is waiting
+    await quiet.hosts.aclose()
+    job = AssistantMessage((ToolCall("c", "bash", {"command": "cat", "background": True}),), "calls")
+    quiet = Quiet(locations, job, "started")
+    busy = await quiet.hosts.open("busy")
+    busy.say("hi")
+    shell = ShellSession.of(quiet.opened[0].agent.state("busy"), "busy")
+    await until(lambda: shell.jobs or len(busy.live.questions))
+    for question in busy.live.questions.fields():  # where no sandbox holds it
+        busy.live.questions.settle(question["id"], Approve(), "page")
+    await until(lambda: shell.jobs and busy.live.state == "idle")
+    await quiet.pass_minutes(100)
+    assert quiet.hosts.find("busy") is busy
+    await quiet.hosts.aclose()
 
 
 async def test_fork_rename_and_delete(serve: Serve) -> None:

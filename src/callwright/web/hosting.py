@@ -20,9 +20,14 @@ from callwright.core.events import Event
 from callwright.providers.base import Provider
 from callwright.providers.streaming import TappedProvider
 from callwright.tool.base import Cancellation
+from callwright.toolbox.bash.jobs import ShellSession
 
 _log = logging.getLogger("callwright")
 _MODES = ("default", "auto", "plan")
+_QUIET_SECONDS = 1_800.0
+"""How long a session does nothing, and no page reads it, before its app is closed."""
+_LOOK_SECONDS = 60.0
+_MOST_MODES = 1_000
 
 
 class OpenApp(Protocol):
@@ -46,10 +51,14 @@ class HostedSession:
         session_id: The session to begin or continue.
         source: `startup` for a new session, else `resume`.
         publish: Passes an event to every page.
+        mode: The permission mode that a page chose earlier; empty for that of the settings.
     """
 
-    def __init__(self, locations: Locations, open_app: OpenApp, session_id: str, source: str, publish: Tell) -> None:
+    def __init__(
+        self, locations: Locations, open_app: OpenApp, session_id: str, source: str, publish: Tell, mode: str = ""
+    ) -> None:
         self.session_id = session_id
+        self.chosen_mode = mode
         self._publish = publish
         self.live = LiveAgent(locations.live, "page")
         self._open_app = open_app
@@ -60,6 +69,9 @@ class HostedSession:
         self._lost: list[Callable[[], Awaitable[None]]] = []
         """Told if the session cannot be resumed, so that the answers count nowhere."""
         self._cancellation: Cancellation | None = None
+        self._app: App | None = None
+        self._finishing = False
+        self._used_at = 0.0
         self._telling: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop
         self._task: asyncio.Task[None] | None = None
@@ -88,8 +100,35 @@ class HostedSession:
         """Whether it has ended."""
         return self._task is None or self._task.done()
 
+    def touch(self) -> None:
+        """Note that a page reads the session, or that something happens in it."""
+        self._used_at = asyncio.get_running_loop().time()
+
+    def is_quiet(self, seconds: float) -> bool:
+        """Whether it has done nothing for some time, and nothing of it would be lost: no prompt, question or job."""
+        if not self.started or self.over or self._app is None or self._cancellation is not None:
+            return False
+        if not self._prompts.empty() or self.live.state != "idle" or self._telling:
+            return False
+        if ShellSession.of(self._app.agent.state(self.session_id), self.session_id).jobs:
+            return False  # commands in the background, whose output is read later
+        return asyncio.get_running_loop().time() - self._used_at >= seconds
+
+    async def finish(self) -> None:
+        """End a quiet session: its app is closed, and the next prompt opens it again from its record."""
+        self._finishing = True
+        self._prompts.put_nowait(None)
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     def say(self, text: str) -> None:
-        """Run a prompt, after those that wait already."""
+        """Run a prompt, after those that wait already.
+
+        Raises:
+            UsageError: The session is being closed, and would not run it.
+        """
+        if self._finishing:
+            raise UsageError("this session is being closed, because it was not used for some time; send it again")
         self._prompts.put_nowait(text)
 
     def go_on(self) -> None:
@@ -135,10 +174,14 @@ class HostedSession:
             tap = partial(TappedProvider, tell=live.on_model_event)
             app = await asyncio.to_thread(self._open_app, report=self._report, wrap=tap, observe=live.observe)
             async with app, live:
+                if self.chosen_mode:
+                    _switch_mode(app, self.chosen_mode)
+                self._app = app
                 live.show_app(app)
                 live.say, live.stop = self.say, self.stop
-                live.set_mode = lambda mode: _switch_mode(app, mode)
+                live.set_mode = partial(self._choose_mode, app)
                 live.open_session(self.session_id)
+                self.touch()
                 ready.set_result(None)
                 await self._serve(app)
         except CallwrightError as error:
@@ -146,6 +189,10 @@ class HostedSession:
         except Exception as error:  # noqa: BLE001 - the page is told
             _log.exception("a session of the page failed")
             self._fail(CallwrightError(describe_exception(error)))
+
+    def _choose_mode(self, app: App, mode: str) -> None:
+        _switch_mode(app, mode)
+        self.chosen_mode = mode
 
     def _end_start(self) -> None:
         """Release those who wait for the start of a session that was cancelled, also before its first step."""
@@ -193,6 +240,7 @@ class HostedSession:
                 self._report(str(error))
             finally:
                 self._cancellation = None
+                self.touch()
                 self.live.questions.forget_early()
                 if not self._replies:  # otherwise the next run takes them
                     self._lost.clear()
@@ -235,6 +283,10 @@ class Hosts:
         self._publish = publish
         self._open_app = open_app
         self._hosted: dict[str, HostedSession] = {}
+        self._ending: dict[str, asyncio.Task[None]] = {}
+        self._modes: dict[str, str] = {}
+        """The modes that pages chose for sessions which were closed since."""
+        self._watching: asyncio.Task[None] | None = None
 
     async def open(self, session_id: str | None) -> HostedSession:
         """Return the host of a session; without an id, of a new session.
@@ -243,11 +295,16 @@ class Hosts:
             CallwrightError: There is no model, or the settings are not valid.
         """
         self._hosted = {each_id: each for each_id, each in self._hosted.items() if not each.over}
+        if (ending := self._ending.get(session_id or "")) is not None:
+            await asyncio.wait({ending})  # two apps must not serve one session
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._end_quiet_sessions())
         hosted = self._hosted.get(session_id or "")
         if hosted is None:
             source = "startup" if session_id is None else "resume"
             new_id = session_id or str(uuid.uuid4())
-            hosted = HostedSession(self._locations, self._open_app, new_id, source, self._publish)
+            mode = self._modes.get(new_id, "")
+            hosted = HostedSession(self._locations, self._open_app, new_id, source, self._publish, mode)
             self._hosted[new_id] = hosted  # before it has started: two tabs that speak at once share one host
         await hosted.start()
         return hosted
@@ -257,12 +314,44 @@ class Hosts:
         hosted = self._hosted.get(session_id)
         return None if hosted is None or hosted.over or not hosted.started else hosted
 
+    def touch(self, session_id: str) -> None:
+        """Note that a page reads a session."""
+        if (hosted := self._hosted.get(session_id)) is not None:
+            hosted.touch()
+
+    async def _end_quiet_sessions(self) -> None:
+        """Close the apps of sessions that nobody has used for some time: each has connections, tools and a history."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for session_id, hosted in [*self._hosted.items()]:
+                if hosted.is_quiet(_QUIET_SECONDS):
+                    del self._hosted[session_id]
+                    self._keep_mode(session_id, hosted.chosen_mode)
+                    task = self._ending[session_id] = asyncio.create_task(hosted.finish())
+                    task.add_done_callback(lambda _, each=session_id: self._ending.pop(each, None))
+
+    def _keep_mode(self, session_id: str, mode: str) -> None:
+        if mode:
+            self._modes.pop(session_id, None)
+            self._modes[session_id] = mode
+        if len(self._modes) > _MOST_MODES:
+            del self._modes[next(iter(self._modes))]
+
+    def is_ending(self, session_id: str) -> bool:
+        """Whether the app of a session is being closed; `open` waits for it."""
+        return session_id in self._ending
+
     async def close_session(self, session_id: str) -> None:
         """Stop running a session."""
+        self._modes.pop(session_id, None)
         hosted = self._hosted.pop(session_id, None)
         if hosted is not None:
             await hosted.aclose()
 
     async def aclose(self) -> None:
         """Stop running all sessions."""
-        await asyncio.gather(*(hosted.aclose() for hosted in self._hosted.values()))  # each may run hooks
+        if self._watching is not None:
+            self._watching.cancel()
+        await asyncio.gather(
+            *self._ending.values(), *(hosted.aclose() for hosted in self._hosted.values())
+        )  # each may run hooks

@@ -174,7 +174,7 @@ class WebServer:
         self._hub = Hub(self.locations, version("callwright"))
         self._workspace = WebWorkspace(self.locations, self._open_bare)
         running = Hosts(self.locations, self._open_app, self._hub.publish)
-        self._sessions = SessionRoutes(self._hub, self._workspace)
+        self._sessions = SessionRoutes(self._hub, self._workspace, running.touch)
         read_only = self.options.read_only
         self._runs = RunRoutes(read_only=read_only)
         actions = SessionActions(self._hub, running, self._workspace, self._sessions, read_only=read_only)

@@ -193,7 +193,7 @@ class SessionActions:
         session_id, text = body.get("session"), body["text"]
         if not text.strip() or not isinstance(session_id, (str, type(None))):
             raise ApiError(400, "invalid", "expected a text, and the id of a session or null")
-        link = None if session_id is None else self._hub.agents.find(session_id)
+        link = None if session_id is None else self._find_agent(session_id)
         hosted = None if session_id is None else self._hosts.find(session_id)
         if link is not None and (hosted is None or link.pid != os.getpid()):
             result = await _request(link, op="say", text=text)
@@ -206,9 +206,13 @@ class SessionActions:
         self._hub.agents.scan()
         return json_response(request, {"session": hosted.session_id, "queued": queued}, 202)
 
+    def _find_agent(self, session_id: str) -> AgentLink | None:
+        """Return the running agent of a session; one of this process that is being closed is waited for instead."""
+        return None if self._hosts.is_ending(session_id) else self._hub.agents.find(session_id)
+
     async def resume(self, request: Request) -> Response:
         body = await read_body(request, {"session": str})
-        if self._hub.agents.find(body["session"]) is not None:
+        if self._find_agent(body["session"]) is not None:
             raise ApiError(409, "busy", "an agent has this session open already")
         await self._shown.find_entry(body["session"])
         hosted = await self._hosts.open(body["session"])

@@ -87,10 +87,14 @@ class SessionRoutes:
     Args:
         hub: The live events and the session file.
         workspace: The app without a model.
+        touch: Receives each session that a page reads.
     """
 
-    def __init__(self, hub: Hub, workspace: WebWorkspace) -> None:
+    def __init__(
+        self, hub: Hub, workspace: WebWorkspace, touch: Callable[[str], None] = lambda session_id: None
+    ) -> None:
         self._hub = hub
+        self._touch = touch
         self._workspace = workspace
         self.records = RecordCache()
         self._reading: dict[str, asyncio.Task[None]] = {}
@@ -171,6 +175,7 @@ class SessionRoutes:
 
     async def show(self, request: Request) -> Fields:
         session_id = take_text(request, "id")
+        self._touch(session_id)
         shown = await self._show(session_id)
         items: list[Fields] = []
         if "from" in request.query_params:  # a page that opens needs both, in one round trip
