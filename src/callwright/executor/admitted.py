@@ -208,6 +208,27 @@ class Admitted:
             arguments = restore(arguments, self.arguments, written)
         self.bind(entry, arguments)
 
+    def recall_defaults(self, shown: JsonObject) -> None:
+        """Bind once more with the defaults of an earlier question about this call, if they are made for each call.
+
+        Otherwise the call that runs would never be the one that was shown. It is judged as any other one.
+        """
+        before, entry = self.invocation, self.entry
+        recall = getattr(before, "recall_defaults", None)
+        if recall is None or entry is None:
+            return
+        kept = self.asks, self.changed_arguments, self.pending
+        try:
+            arguments = recall(shown, self.call.arguments if self.changed_arguments is None else self.changed_arguments)
+            if arguments is not None:
+                self.asks = ()
+                self.bind(entry, arguments)
+                if type(self.invocation) is type(before):  # what is not shown is still as it was written
+                    cast("Any", self.invocation).concealed = cast("Any", before).concealed
+        except Exception:  # noqa: BLE001 - without them the user is asked again
+            self.invocation = before
+            self.asks, self.changed_arguments, self.pending = kept
+
     def bind_again(self) -> None:
         """Bind the same arguments after a run: a function may have changed the lists and objects that it was given."""
         from callwright.tool.typed import TypedInvocation  # loaded already, if this is one

@@ -9,6 +9,7 @@ from itertools import islice
 from callwright.core._fast import replace
 from callwright.core.calls import Interrupted, Outcome
 from callwright.core.decisions import Answers, Approve, Decline, Question, Reply, digest_running
+from callwright.core.json import JsonObject
 from callwright.executor.admitted import Admitted
 
 _MAX_QUESTIONS = 10_000
@@ -34,11 +35,12 @@ class CarriedApproval:
         ledger: Where it is kept.
     """
 
-    __slots__ = ("_call_id", "_digest", "_ledger", "questions", "reasons", "used")
+    __slots__ = ("_digest", "_ledger", "arguments", "call_id", "questions", "reasons", "used")
 
     def __init__(self, item: Admitted, questions: Sequence[Question], ledger: "Ledger") -> None:
         self._ledger = ledger
-        self._call_id = item.call.id
+        self.call_id = item.call.id
+        self.arguments = item.copy_arguments()
         self._digest = item.approval_digest
         self.reasons = frozenset(item.approved)
         """Why the user was asked about it."""
@@ -48,7 +50,7 @@ class CarriedApproval:
 
     def is_for(self, item: Admitted) -> bool:
         """Whether it was given for exactly this call."""
-        return self._call_id == item.call.id and self._digest == item.approval_digest
+        return self.call_id == item.call.id and self._digest == item.approval_digest
 
     def take(self) -> bool:
         """Use it up; False if it was used meanwhile."""
@@ -142,6 +144,7 @@ class TurnAnswers:
         self._ledger = ledger
         self._on_record = {question.id: question for question in on_record}
         self._claims: dict[str, Admitted] = {}
+        self._recalled: dict[str, Admitted] = {}
         self._repeated: set[str] = set()
         self._taken: list[tuple[Question, object]] = []
 
@@ -157,7 +160,29 @@ class TurnAnswers:
 
     def begin_pass(self) -> None:
         """Forget which call uses which answer, before the calls are admitted once more."""
-        self._claims = {}
+        self._claims, self._recalled = {}, {}
+
+    def recall_defaults(self, admitted: Admitted) -> None:
+        """Give a call the defaults that were shown when the user was asked about it, if a tool makes them anew."""
+        if not hasattr(admitted.invocation, "recall_defaults"):
+            return
+        for question_id, _ in reversed(list(self._answers)):
+            shown = self._find_shown(question_id, admitted)
+            if shown is not None and self._recalled.setdefault(question_id, admitted) is admitted:
+                admitted.recall_defaults(shown)
+                return
+
+    def _find_shown(self, question_id: str, admitted: Admitted) -> JsonObject | None:
+        """Return the arguments of a call as a question showed them, also if its answer was used; None if it is another.
+
+        It permits nothing: what the call does with them must still be what was approved.
+        """
+        kept = self._ledger.find(question_id)
+        question = self._on_record.get(question_id) if kept is None else kept[0]
+        if question is not None and (question.call_id, question.tool) == (admitted.call.id, admitted.name):
+            return question.arguments
+        carried = self._ledger.find_carried(question_id)
+        return None if carried is None or carried.call_id != admitted.call.id else carried.arguments
 
     def claim(self, admitted: Admitted, *, running: bool = False) -> tuple[Question, Reply] | None:
         """Return the last answer given for exactly this call and not claimed by another one; None if there is none.

@@ -202,6 +202,9 @@ class TurnScope:
             answers.begin_pass()
         if begun is None:
             admitted, asking = [gate.bind(call, catalog, self.session_id, self.state) for call in calls], None
+            if answers is not None:
+                for item in admitted:
+                    answers.recall_defaults(item)
         else:
             admitted, asking = [begun[0]], begun[1]
         if inside is not None:

@@ -65,9 +65,59 @@ def is_fresh(factory: object) -> bool:
     return factory not in _SAME_EACH_TIME
 
 
-def has_fresh_default(core: Any) -> bool:
-    """Whether a part of a core schema has a default that may be another one each time, such as an identifier."""
-    return any(is_fresh(part.get("default_factory")) for _, part in _walk(core, ()))
+def find_fresh(core: Any, name: str = ANY_FIELD) -> dict[str, frozenset[str]]:
+    """Return the fields with a default that may be another one each time, such as an identifier.
+
+    Args:
+        core: The schema that arguments are validated by.
+        name: The name of the whole value.
+
+    Returns:
+        All names that each of them may be given by, by its own.
+    """
+    known: dict[tuple[str, ...], set[str]] = {}
+    found: dict[str, frozenset[str]] = {}
+    for fields, part in _walk(core, ()):
+        names = known.setdefault(fields, {fields[-1] if fields else name})
+        names.update(text for text in list_scalars(part.get("validation_alias")) if isinstance(text, str))
+        if is_fresh(part.get("default_factory")):
+            own = fields[-1] if fields else name
+            found[own] = found.get(own, frozenset()) | names
+    return found
+
+
+def recall_defaults(
+    written: JsonObject | str | bytes,
+    shown: JsonObject,
+    fresh: Mapping[str, frozenset[str]],
+    concealed: frozenset[str],
+    aliases: Mapping[str, str],
+) -> JsonObject:
+    """Return arguments as they were written, with the defaults of each call as they were shown before.
+
+    Args:
+        written: The arguments.
+        shown: The arguments of the same call as they were shown before, defaults included.
+        fresh: The fields with such defaults, with all of their names.
+        concealed: The outermost fields that may be shown as something else; nothing is taken from them.
+        aliases: Other names of the outermost fields.
+    """
+    own = {aliases.get(name, name): value for name, value in _read_members(written).items()}
+    seen = {} if ANY_FIELD in concealed else {name: shown[name] for name in shown if name not in concealed}
+    return _fill(own, seen, fresh)
+
+
+def _fill(written: Any, shown: Any, fresh: Mapping[str, frozenset[str]]) -> Any:
+    if isinstance(written, dict) and isinstance(shown, Mapping):
+        given, known = cast("dict[str, Any]", written), cast("JsonObject", shown)
+        filled = {name: _fill(value, known.get(name), fresh) for name, value in given.items()}
+        missing = (name for name, names in fresh.items() if name in known and not names & given.keys())
+        return {**filled, **{name: known[name] for name in missing}}
+    if isinstance(written, list) and isinstance(shown, (list, tuple)):
+        items, others = cast("list[Any]", written), cast("Sequence[Any]", shown)
+        if len(items) == len(others):
+            return [_fill(item, other, fresh) for item, other in zip(items, others, strict=True)]
+    return cast("Any", written)
 
 
 def require_readable_output(core: Any) -> None:
@@ -115,6 +165,11 @@ def digest_written(arguments: JsonObject | str | bytes) -> str:
 
 def _read(arguments: JsonObject | str | bytes) -> Any:
     return from_json(arguments if isinstance(arguments, (str, bytes)) else as_text(arguments))
+
+
+def _read_members(arguments: JsonObject | str | bytes) -> dict[str, Any]:
+    read = _read(arguments)
+    return from_json(read) if isinstance(read, str) else read  # the whole object written as text
 
 
 def _walk(node: Any, fields: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
@@ -182,10 +237,7 @@ def restore_concealed(
     Raises:
         Denied: What stands for a value is in another place now, so that it cannot be told which value is meant.
     """
-    before = _read(written)
-    if isinstance(before, str):  # the whole object written as text
-        before = from_json(before)
-    before = {aliases.get(name, name): value for name, value in before.items()}
+    before = {aliases.get(name, name): value for name, value in _read_members(written).items()}
     every = ANY_FIELD in concealed or not concealed <= shown.keys()
     plain = {name: value for name, value in edited.items() if not every and name in shown and name not in concealed}
     others = {name: value for name, value in edited.items() if name not in plain}

@@ -35,11 +35,12 @@ class Contract:
         self._compiled: dict[str, Compiled] = {}
         self.concealed: frozenset[str] = frozenset()
         """The parameters whose JSON form may show something else than the argument."""
-        self.fresh = False
-        """Whether a default is made for each call, such as an identifier, and may be another one each time."""
+        self.fresh: dict[str, frozenset[str]] = {}
+        """The arguments, or fields inside them, whose default is made for each call, such as an identifier, and may be
+        another one each time; with all of their names."""
         for parameter in shape.parameters:
             self._examine(parameter)
-        self.special = self.fresh or bool(self.concealed)
+        self.special = bool(self.fresh or self.concealed)
         """Whether a call needs more than its values."""
         if self._adapters:
             self._check_aliases()
@@ -74,13 +75,16 @@ class Contract:
     def _look_for_concealment(self, core: Any, parameter: Parameter, about: str) -> None:
         from callwright.tool.concealment import (
             find_concealed,
-            has_fresh_default,
+            find_fresh,
             is_fresh,
         )  # plain arguments need none of it
 
         if find_concealed(core, about=about, required=parameter.required):
             self.concealed |= {parameter.name}
-        self.fresh = self.fresh or has_fresh_default(core) or is_fresh(parameter.factory)
+        fresh = find_fresh(core, parameter.name)
+        if is_fresh(parameter.factory):
+            fresh[parameter.name] = frozenset({parameter.name, *parameter.aliases})
+        self.fresh |= {name: names | self.fresh.get(name, frozenset()) for name, names in fresh.items()}
 
     @property
     def parser(self) -> ArgumentParser[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from callwright.core.json import JsonObject
 from callwright.tool.base import ToolContext
-from callwright.tool.concealment import digest_written, restore_concealed
+from callwright.tool.concealment import digest_written, recall_defaults, restore_concealed
 from callwright.tool.function import Bound, FunctionTool
 
 Copied = TypeVar("Copied")
@@ -34,8 +34,11 @@ class ConcealingBound(Bound):
         contract = self.tool.contract
         if not contract.concealed:
             return edited
-        aliases = {alias: each.name for each in contract.shape.parameters for alias in each.aliases}
-        return restore_concealed(edited, shown, written, contract.concealed, aliases)
+        return restore_concealed(edited, shown, written, contract.concealed, self._aliases)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        return {alias: each.name for each in self.tool.contract.shape.parameters for alias in each.aliases}
 
 
 class FreshBound(ConcealingBound):
@@ -45,6 +48,11 @@ class FreshBound(ConcealingBound):
 
     def take_values(self, other: Bound) -> None:
         """Keep the values: the others have another default."""
+
+    def recall_defaults(self, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject | None:
+        """Return the arguments with the defaults of each call as they were shown before."""
+        contract = self.tool.contract
+        return recall_defaults(written, shown, contract.fresh, contract.concealed, self._aliases)
 
     def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
         """Run with a copy, so that a function that changes its arguments does not change those of a retry."""

@@ -87,8 +87,9 @@ class _Contract:
     parser: ArgumentParser[Any]
     dump: Any
     concealed: frozenset[str]
-    fresh: bool
-    """Whether a default is made for each call, such as an identifier, and may be another one each time."""
+    fresh: Mapping[str, frozenset[str]]
+    """The fields whose default is made for each call, such as an identifier, and may be another one each time; with
+    all of their names."""
 
 
 def _dump_infinite(dump: Callable[..., Any], given: object, *, mode: str) -> Any:
@@ -120,7 +121,7 @@ class TypedTool(Generic[Given]):
 
     @classmethod
     def _derive(cls) -> _Contract:
-        from callwright.tool.concealment import find_concealed, has_fresh_default
+        from callwright.tool.concealment import find_concealed, find_fresh
         from callwright.tool.schema import model_schema
 
         described = next((vars(base)["spec"] for base in cls.__mro__ if "spec" in vars(base)), None)
@@ -129,8 +130,7 @@ class TypedTool(Generic[Given]):
         parser, schema, adapter, finite = model_schema(cls._arguments_class(), about=cls.__name__)
         hidden = find_concealed(adapter.core_schema, about=cls.__name__)
         dump = adapter.dump_python if finite else partial(_dump_infinite, adapter.dump_python)
-        fresh = has_fresh_default(adapter.core_schema)
-        return _Contract(described.complete(schema), parser, dump, hidden, fresh)
+        return _Contract(described.complete(schema), parser, dump, hidden, find_fresh(adapter.core_schema))
 
     @classmethod
     def _arguments_class(cls) -> object:
@@ -202,6 +202,15 @@ class TypedInvocation(Generic[Given]):
 
     def accesses(self) -> Sequence[Access]:
         return self.tool.accesses(self.given)
+
+    def recall_defaults(self, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject | None:
+        """Return the arguments with the defaults of each call as they were shown before; None if it has none."""
+        contract = self.tool.contract()
+        if not contract.fresh:
+            return None
+        from callwright.tool.concealment import recall_defaults
+
+        return recall_defaults(written, shown, contract.fresh, contract.concealed, self.tool.field_aliases())
 
     def restore_concealed(self, edited: JsonObject, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject:
         """Return edited arguments with what they do not show as it was written."""
