@@ -128,7 +128,7 @@ def test_scan_reads_only_folders_that_changed(workspace: Path, monkeypatch: pyte
     assert str(workspace / "sub" / "id_rsa") in scan.find().secrets and str(workspace / "sub") in read
 
 
-def test_scan_goes_on_past_a_folder_that_is_gone_or_cannot_be_read(workspace: Path, monkeypatch: pytest.MonkeyPatch):
+def test_scan_goes_on_past_a_folder_that_is_gone_or_closed(workspace: Path, monkeypatch: pytest.MonkeyPatch):
     real = os.scandir
 
     def scandir(path: str) -> object:
@@ -144,7 +144,9 @@ def test_scan_goes_on_past_a_folder_that_is_gone_or_cannot_be_read(workspace: Pa
     (workspace / "closed").mkdir()
     monkeypatch.setattr("callwright.system.sandbox.scan.os.scandir", scandir)
     found = FolderScan(str(workspace)).find()
-    assert found.complete and {str(workspace / ".env"), str(workspace / "sub" / "server.key")} == found.secrets
+    closed = str(workspace / "closed")
+    assert found.complete and found.closed == {closed}
+    assert {str(workspace / ".env"), str(workspace / "sub" / "server.key"), closed} == found.secrets
 
 
 @pytest.mark.parametrize("ago_ms", [1, -1])

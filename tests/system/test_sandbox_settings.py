@@ -105,7 +105,7 @@ def test_link_that_cannot_be_put_back_is_not_reported_as_such(
 
     link = workspace / "CLAUDE.md"
     link.symlink_to("AGENTS.md")
-    monkeypatch.setattr("callwright.system.sandbox.sandbox.move_away", fail)
+    monkeypatch.setattr("callwright.system.sandbox.wall.move_away", fail)
     sandbox = Sandbox("landlock", (str(workspace),))
     with sandbox.confine(("true",), str(workspace), WORKSPACE, scratch=tmp_path / "scratch") as confined:
         link.unlink()

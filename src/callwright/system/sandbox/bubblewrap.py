@@ -98,7 +98,7 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
         avoided: Folders whose bubblewrap is not used.
 
     Raises:
-        OSError: A mask cannot be made.
+        OSError: A mask cannot be made, or a folder on the way to it was closed meanwhile.
     """
     temporary = wall.scratch / "tmp"
     lasting = wall.scratch / "var-tmp"
@@ -119,7 +119,7 @@ def wrap_command(argv: Sequence[str], wall: Wall, avoided: Sequence[str] = ()) -
         options += ["--ro-bind-try", path, path]
     for path in sorted(wall.writable):  # a folder of the settings need not exist
         options += ["--bind-try", path, path]
-    around = _find_around(wall)
+    around = wall.folders_around()  # mounts of their own cannot be moved
     options += _protect_paths(wall, around)
     sockets = _find_reachable_sockets(wall)
     for path in sockets:
@@ -144,17 +144,6 @@ def _base_options(*, network: bool) -> list[str]:
         "/proc/sysrq-trigger",
     ]
     return [*options, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", *settings, "--tmpfs", "/run"]
-
-
-def _find_around(wall: Wall) -> list[str]:
-    """Return the folders around protected paths: they become mounts of their own, or they could be moved away."""
-    around: set[str] = set()
-    for path in wall.protected:
-        folder = os.path.dirname(path)
-        while is_below(folder, wall.writable) and folder not in wall.writable:
-            around.add(folder)
-            folder = os.path.dirname(folder)
-    return sorted(around)
 
 
 def _protect_paths(wall: Wall, around: Sequence[str]) -> list[str]:
@@ -211,7 +200,11 @@ def _escape(path: str) -> str:
 
 def _mask_paths(wall: Wall) -> Iterator[str]:
     for path in wall.masked:
-        if os.path.isdir(path):
+        try:
+            mode = os.stat(path).st_mode
+        except FileNotFoundError:  # nothing is left to be read
+            continue
+        if stat.S_ISDIR(mode):
             yield from ("--tmpfs", path)
             for shown in shown_of_ours():
                 if is_below(shown, (path,)):
@@ -220,9 +213,9 @@ def _mask_paths(wall: Wall) -> Iterator[str]:
                 option = "--bind" if is_below(wall.cwd, wall.writable) else "--ro-bind"
                 yield from (option, wall.cwd, wall.cwd)
             yield from ("--remount-ro", path)
-        elif os.path.isfile(path):
+        elif stat.S_ISREG(mode):
             yield from ("--ro-bind", mask_file(path), path)
-        elif os.path.exists(path):  # a pipe or a device can hand out secrets as well
+        else:  # a pipe or a device can hand out secrets as well
             yield from ("--ro-bind", "/dev/null", path)
 
 

@@ -12,16 +12,15 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.access import Confinement, is_below
-from callwright.core.errors import ToolError, UsageError
+from callwright.core.errors import UsageError
 from callwright.system.environment import program_folders
-from callwright.system.paths import parent_folder
 from callwright.system.sandbox import bubblewrap, landlock, seatbelt
 from callwright.system.sandbox.scan import (
     MAX_FOLDERS,
@@ -30,6 +29,7 @@ from callwright.system.sandbox.scan import (
     Sensitive,
     has_more_folders,
     is_plain_part_of_repository,
+    is_there,
 )
 from callwright.system.sandbox.wall import (
     Confined,
@@ -41,6 +41,8 @@ from callwright.system.sandbox.wall import (
     list_private,
     move_away,
     outermost,
+    read_links,
+    restore_links,
     user_secrets,
     visible_below_temporary,
 )
@@ -175,6 +177,7 @@ class Sandbox:
             searched=tuple(folder for folder, each in found.items() if each.complete),
             unsearched=tuple(folder for folder, each in (*found.items(), *denied.items()) if not each.complete),
             closed=closed,
+            opened=opened,
         ), protected
 
     @contextmanager
@@ -197,12 +200,12 @@ class Sandbox:
             return
         wall, before = self.wall(confinement, cwd, scratch, named)
         confined = Confined(self._wrap(argv, wall), wall)
-        links = _read_links(before)
+        links = read_links(before)
         try:
             yield confined
         finally:  # also after a command that was cancelled
             if Confinement.WORKSPACE in confinement and Confinement.NAMED not in confinement:
-                confined.removed = [*self._remove_new(before, wall.closed, confinement), *_restore_links(links)]
+                confined.removed = [*self._remove_new(before, wall.closed, confinement), *restore_links(links)]
 
     def _wrap(self, argv: Sequence[str], wall: Wall) -> tuple[str, ...]:
         if self.kind == "bubblewrap":
@@ -262,12 +265,14 @@ class Sandbox:
         return found
 
     def _mask(self, found: Iterable[Sensitive], opened: NamedPaths, *, network: bool) -> list[str]:
+        found = tuple(found)
         secrets = {*user_secrets(), *(path for each in found for path in each.secrets)}
+        closed = frozenset(path for each in found for path in each.closed)
         masked = outermost(
             real
             for secret in secrets
             for path in hideable_parts(secret, self.roots)
-            if os.path.exists(real := os.path.realpath(path))
+            if is_there(real := os.path.realpath(path), (*self.roots, *self.writable), closed)
             and not is_below(real, ("/dev", "/proc", "/sys"))
             and not any(is_below(root, (real,)) for root in self.roots)
             and not (opened.reads_masked(path) or opened.reads_masked(real))
@@ -319,27 +324,6 @@ class Sandbox:
             if move_away(made):
                 removed.append(made)
         return removed
-
-
-def _read_links(paths: Iterable[str]) -> dict[str, str]:
-    return {path: os.readlink(path) for path in paths if os.path.islink(path)}
-
-
-def _restore_links(links: Mapping[str, str]) -> list[str]:
-    """Put back protected links that a command replaced; return those in whose place something was moved away."""
-    removed: list[str] = []
-    for path, target in links.items():
-        folder = os.path.dirname(path)
-        # below a folder that became a link, the path would be another file
-        if os.path.realpath(folder) != folder or _read_links((path,)).get(path) == target:
-            continue
-        if os.path.lexists(path):
-            if not move_away(path):
-                continue
-            removed.append(path)
-        with suppress(OSError, ToolError), parent_folder(Path(path)) as above:  # its folder may be gone
-            os.symlink(target, os.path.basename(path), dir_fd=above)
-    return removed
 
 
 def check_mode(mode: object) -> SandboxMode:

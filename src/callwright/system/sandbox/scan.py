@@ -5,12 +5,13 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from callwright.core.access import is_below
 from callwright.core.errors import ToolError
 from callwright.system.files import read_start
 from callwright.system.paths import give_owner_access
@@ -57,6 +58,9 @@ class _Folder:
     protected: tuple[str, ...]
     repositories: tuple[str, ...]
     """Its `.git` folders, whose content is looked at every time."""
+
+
+_CLOSED = _Folder((), (), (), (), ())
 
 
 class FolderScan:
@@ -107,7 +111,9 @@ class FolderScan:
             while pending and len(seen) < self._max_folders:
                 path = pending.pop()
                 folder = self._look(path, may_search)
-                if folder is not None:
+                if folder is _CLOSED:
+                    closed.add(path)
+                elif folder is not None:
                     seen[path] = folder
                     pending.extend(folder.below)
             self._known = seen
@@ -126,6 +132,8 @@ class FolderScan:
             changed = (found.st_mtime_ns, found.st_ctime_ns)
             known = self._known.get(path)
             return known if known is not None and known.changed == changed else self._read(path, changed)
+        except PermissionError:  # opened and closed to and fro, as a command in the background can
+            return None if _is_foreign(path) or _is_foreign(os.path.dirname(path)) else _CLOSED
         except OSError:
             return None
 
@@ -179,6 +187,38 @@ def _is_closed(path: str) -> bool:
     if found.st_mode & _SEARCHABLE == _SEARCHABLE or not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         return False
     return not os.access(path, os.R_OK | os.X_OK)  # root may search any folder
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether a folder belongs to another user, who does not let this one search it."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return found.st_uid != os.getuid() and not os.access(path, os.R_OK | os.X_OK)
+
+
+def is_there(path: str, writable: Sequence[str], closed: frozenset[str]) -> bool:
+    """Whether a path without links exists, as far as this user can see.
+
+    Args:
+        path: The path.
+        writable: Folders whose modes a command in the background may be changing.
+        closed: Folders that are masked as a whole, because they cannot be searched.
+
+    Raises:
+        PermissionError: A folder on the way is closed, but may be open when the command runs.
+    """
+    try:
+        os.stat(path)
+    except PermissionError:
+        above = list(map(str, Path(path).parents))
+        if not is_below(path, writable) or any(map(_is_foreign, above)) or not closed.isdisjoint(above):
+            return False
+        raise
+    except OSError:
+        return False
+    return True
 
 
 def _repository_paths(folder: str, may_search: Callable[[str], bool]) -> Iterator[str]:

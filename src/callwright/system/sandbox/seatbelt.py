@@ -38,6 +38,8 @@ def make_profile(wall: Wall) -> str:
         lines.append(f"(deny file-write* {_paths('subpath', protected)})")
     if wall.masked:
         lines.append(f"(deny file-read* file-write* {_paths('subpath', wall.masked)})")
+    if around := wall.folders_around():  # a folder that is moved takes what is denied out of the rules
+        lines.append(f"(deny file-write-unlink {_paths('literal', around)})")
     if not wall.network:
         lines.append("(deny network*)")
     # a daemon reached by a message or a signal would act outside the wall

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -44,29 +44,6 @@ SHARED_CACHES = ".cache"
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
-    """The files and the network that a command may use; everything else on the disk is read-only."""
-
-    cwd: str
-    scratch: Path
-    """The command's private folder: its `/tmp`."""
-    writable: tuple[str, ...] = ()
-    visible: tuple[str, ...] = ()
-    """Read-only paths that stay visible below a replaced `/tmp`."""
-    protected: tuple[str, ...] = ()
-    """Paths inside the writable folders that stay read-only."""
-    masked: tuple[str, ...] = ()
-    """Files and folders whose content is hidden."""
-    network: bool = False
-    searched: tuple[str, ...] = ()
-    """Folders that were searched for secrets, so that all of them are masked."""
-    unsearched: tuple[str, ...] = ()
-    """Folders that are too large for that."""
-    closed: frozenset[str] = frozenset()
-    """Folders that cannot be searched until their mode is changed: masked as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
 class NamedPaths:
     """The paths that an approved line names: they are opened for it."""
 
@@ -92,6 +69,45 @@ class NamedPaths:
                 yield folder
             elif os.path.isfile(real):
                 yield real
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The files and the network that a command may use; everything else on the disk is read-only."""
+
+    cwd: str
+    scratch: Path
+    """The command's private folder: its `/tmp`."""
+    writable: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    """Read-only paths that stay visible below a replaced `/tmp`."""
+    protected: tuple[str, ...] = ()
+    """Paths inside the writable folders that stay read-only."""
+    masked: tuple[str, ...] = ()
+    """Files and folders whose content is hidden."""
+    network: bool = False
+    searched: tuple[str, ...] = ()
+    """Folders that were searched for secrets, so that all of them are masked."""
+    unsearched: tuple[str, ...] = ()
+    """Folders that are too large for that."""
+    closed: frozenset[str] = frozenset()
+    """Folders that cannot be searched until their mode is changed: masked as a whole."""
+    opened: NamedPaths = NamedPaths()
+    """The paths that the line names, if they are opened for it."""
+
+    def folders_around(self) -> list[str]:
+        """Return the folders on the way to protected and masked paths, which the command must not move.
+
+        Moved to and fro, they would hide these paths from the search before the next command.
+        """
+        masked = (path for path in self.masked if not self.opened.writes_protected(path))
+        around: set[str] = set()
+        for path in (*self.protected, *masked):
+            folder = os.path.dirname(path)
+            while is_below(folder, self.writable) and folder not in self.writable and folder not in around:
+                around.add(folder)
+                folder = os.path.dirname(folder)
+        return [folder for folder in sorted(around) if not is_below(folder, self.protected)]
 
 
 def _names(named: str, path: str) -> bool:
@@ -266,6 +282,28 @@ def find_first_link(path: str, roots: Sequence[str]) -> str:
     """Return the outermost link in the workspace on the way to a path; the path itself if there is none."""
     folders = (str(folder) for folder in reversed(Path(path).parents) if str(folder) not in roots)
     return next((folder for folder in folders if is_below(folder, roots) and os.path.islink(folder)), path)
+
+
+def read_links(paths: Iterable[str]) -> dict[str, str]:
+    """Return where the links among some paths lead."""
+    return {path: os.readlink(path) for path in paths if os.path.islink(path)}
+
+
+def restore_links(links: Mapping[str, str]) -> list[str]:
+    """Put back protected links that a command replaced; return those in whose place something was moved away."""
+    removed: list[str] = []
+    for path, target in links.items():
+        folder = os.path.dirname(path)
+        # below a folder that became a link, the path would be another file
+        if os.path.realpath(folder) != folder or read_links((path,)).get(path) == target:
+            continue
+        if os.path.lexists(path):
+            if not move_away(path):
+                continue
+            removed.append(path)
+        with suppress(OSError, ToolError), parent_folder(Path(path)) as above:  # its folder may be gone
+            os.symlink(target, os.path.basename(path), dir_fd=above)
+    return removed
 
 
 def move_away(path: str) -> bool:

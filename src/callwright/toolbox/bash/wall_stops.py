@@ -14,9 +14,11 @@ OUTSIDE = "; run it from the start, outside the sandbox?"
 """The end of every question whose yes takes the wall away."""
 _SHOWN_CHARS = 300
 _SEARCHED_CHARS = 20_000
+_REFUSED = "Read-only file system|Device or resource busy|Invalid cross-device link"
 _WRITE_STOPS = (
-    re.compile(r"Read-only file system: ['\"](?P<path>[^'\"\n]{1,300})"),  # Python
-    re.compile(r"EROFS: [^'\n]{0,80}'(?P<path>[^'\n]{1,300})"),  # node
+    re.compile(rf"(?:{_REFUSED}): ['\"](?P<path>[^'\"\n]{{1,300}})"),  # Python
+    re.compile(r"(?:EROFS|EBUSY|EXDEV): [^'\n]{0,80}'(?P<path>[^'\n]{1,300})"),  # node
+    re.compile(rf"'(?P<path>[^'\n]{{1,300}})' failed: (?:{_REFUSED})"),  # git
     re.compile(r"[‘'\"`](?P<path>[^‘'\"`\n]{1,300})[’'\"`]: (?:Read-only file system|Device or resource busy)"),
     re.compile(r"(?P<path>[^\s:'\"]{1,300}): (?:Read-only file system|Device or resource busy)"),
     re.compile(r"(?P<path>[^\s:'\"]{1,300})['\"]?: Invalid cross-device link"),
