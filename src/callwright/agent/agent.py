@@ -2,16 +2,16 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import Compaction
 from callwright.agent.handover import Handover
-from callwright.agent.loop import Loop, RunDependencies, make_output_schema, read_finished_result
+from callwright.agent.loop import Loop, make_output_schema, read_finished_result
 from callwright.agent.model_request import Requests
 from callwright.agent.replay import SessionReplay, find_outcomes
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped, Value
@@ -30,6 +30,7 @@ from callwright.agent.run_request import (
 )
 from callwright.agent.subagent import Lineage, SubAgent, inherit_ask, inherit_executor
 from callwright.agent.text_replies import TextReplies
+from callwright.agent.tool_calls import RunDependencies
 from callwright.agent.transcript import Transcript
 from callwright.agent.undo import add_prompt, attach_recorder
 from callwright.clip import StoredOutputs
@@ -40,14 +41,14 @@ from callwright.core.messages import AssistantMessage, Message
 from callwright.core.spec import Limits
 from callwright.executor.executor import Executor, Observer
 from callwright.executor.turn_context import AskPerson
-from callwright.providers.base import Provider, require_provider, vendor_of
+from callwright.providers.base import Provider, require_provider
 from callwright.providers.pricing import find_prices
 from callwright.providers.resolve import provider_for
 from callwright.registry.catalog import Toolset, find_snapshot
 from callwright.registry.visibility import recall_reveals
 from callwright.sessions.base import SessionError, SessionHold, SessionStore, no_such_session, require_store
 from callwright.sessions.memory import MemoryStore
-from callwright.tool.base import Cancellation, OuterSession, State, Tool
+from callwright.tool.base import OUTERMOST, Cancellation, OuterSession, State, Tool
 
 if TYPE_CHECKING:
     from callwright.system.undo.undo_store import UndoStore
@@ -104,12 +105,9 @@ class Agent:
         self.executor.outputs.reader()  # from now on, notes in cut outputs name it
         self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
         self.system = system
-        self.limits = limits
-        self.ask = ask
-        self.compaction = compaction
-        self.requests = requests
-        self.name = name
-        self.undo = undo
+        self.limits, self.ask = limits, ask
+        self.compaction, self.requests = compaction, requests
+        self.name, self.undo = name, undo
         self._temporary = sessions is None
         self._paused: set[str] = set()
         """Temporary sessions without a name that wait for an answer, or for another try."""
@@ -292,56 +290,52 @@ class Agent:
     async def _run_session(self, request: RunRequest) -> Result:
         """Run, and delete a temporary session that has no name and does not wait for an answer."""
         paused = request.session_id in self._paused
-        if request.session_id and request.lineage is None and not paused:
-            return await self._perform(request)
+        unnamed = self._temporary and (not request.session_id or request.lineage is not None or paused)
+        kept = not unnamed or paused  # a second resume, for example, may fail while the first one runs
         request.session_id = request.session_id or secrets.token_hex(16)
-        kept = not self._temporary or paused  # a second resume, for example, may fail while the first one runs
+        hold = watch = None
         try:
-            result = await self._perform(request)
-            if self._temporary and (kept := isinstance(result, Paused) or (paused and not isinstance(result, Done))):
+            if self.limits.prices is None and (self.executor.observe is not None or request.lineage is not None):
+                await find_prices(self.provider.model)  # loaded now: the end of a run must not wait or block the loop
+            used_seconds = 0.0 if self.limits.seconds is None else await find_used_seconds(self.sessions, request)
+            hold = await hold_for(self.sessions, request)
+            spending = Spending(self.limits, used_seconds)
+            if request.lineage is not None:
+                spending.report_to(request.lineage.add_inner, self.provider.model, request.lineage.spending)
+            watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
+            transcript = Transcript(hold, spending, watch, request.emit, request.outer_handover)
+            result = await self._open_session(request, hold, transcript) or await self._continue(request, transcript)
+            if unnamed and (kept := isinstance(result, Paused) or (paused and not isinstance(result, Done))):
                 self._paused.add(request.session_id)
             return result
         finally:
+            if watch is not None:
+                watch.end()
+            if hold is not None:
+                await release_hold(hold)
             if not kept:
-                with suppress(SessionError):  # the run may have failed before the session was created
-                    await self.sessions.delete(request.session_id)
-                self._paused.discard(request.session_id)
-                self._states.pop(request.session_id, None)
-                self.executor.policies.forget(request.session_id)
-                if self.undo is not None:
-                    self.undo.forget(request.session_id)
+                await self._delete(request.session_id)
 
-    async def _perform(self, request: RunRequest) -> Result:
-        if self.limits.prices is None and (self.executor.observe is not None or request.lineage is not None):
-            await find_prices(self.provider.model)  # loaded now: the end of a run must neither wait nor block the loop
-        used_seconds = 0.0 if self.limits.seconds is None else await find_used_seconds(self.sessions, request)
-        hold = await hold_for(self.sessions, request)
-        spending = Spending(self.limits, used_seconds)
-        if request.lineage is not None:
-            spending.report_to(request.lineage.add_inner, self.provider.model, request.lineage.spending)
-        watch = CancelWatch(request.cancellation, spending.deadline, self.limits.seconds)
-        try:
-            transcript = Transcript(hold, spending, watch, request.emit, request.outer_handover)
-            ended = await self._open_session(request, hold, transcript)
-            if ended is not None:
-                return ended
-            dependencies = self._dependencies(request, transcript)
-            loop = Loop(dependencies, transcript, make_output_schema(request.output), request.handover)
-            if request.prompt is not None and request.answers is not None and not transcript.has_heard(request.key):
-                loop.then = partial(add_prompt, transcript, request, self.undo)
-            observe = dependencies.executor.observe
-            return await (loop.run() if observe is None else self._run_observed(request, observe, transcript, loop))
-        finally:
-            watch.end()
-            await release_hold(hold)
+    async def _delete(self, session_id: str) -> None:
+        with suppress(SessionError):  # the run may have failed before the session was created
+            await self.sessions.delete(session_id)
+        self._paused.discard(session_id)
+        self._states.pop(session_id, None)
+        self.executor.policies.forget(session_id)
+        if self.undo is not None:
+            self.undo.forget(session_id)
 
-    async def _run_observed(self, request: RunRequest, observe: Observer, transcript: Transcript, loop: Loop) -> Result:
+    def _continue(self, request: RunRequest, transcript: Transcript) -> Coroutine[Any, Any, Result]:
+        """Return what runs an open session to its result; not a coroutine of its own, which would wait with it."""
+        dependencies = self._dependencies(request, transcript)
+        loop = Loop(dependencies, transcript, make_output_schema(request.output), request.handover)
+        if request.prompt is not None and request.answers is not None and not transcript.has_heard(request.key):
+            loop.then = partial(add_prompt, transcript, request, self.undo)
+        if (observe := dependencies.executor.observe) is None:
+            return loop.run()
         from callwright.agent.observation import run_observed  # an unobserved run must not pay for loading it
-        from callwright.core.run_events import RunBegan
 
-        name, provider = self.name or request.name, self.provider
-        began = RunBegan(request.session_id, name, provider.model, vendor_of(provider), request.prompt)
-        return await run_observed(observe, began, transcript.spending, loop.run())
+        return run_observed(observe, request, self.name, self.provider, transcript, loop.run())
 
     async def _open_session(self, request: RunRequest, hold: SessionHold, transcript: Transcript) -> Result | None:
         """Apply the prompt or the answers; return the result of a session that has ended already."""
@@ -377,15 +371,24 @@ class Agent:
         if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         restore_approvals(executor.policies, transcript)
-        inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
+        undo = inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None
         inherited.count_earlier()
-        inherited.handover, inherited.running = request.outer_handover, set()
-        state.put(OuterSession("" if lineage is None else lineage.session_id))
+        inherited.handover, inherited.running = request.outer_handover, None
+        state.put(OUTERMOST if lineage is None else OuterSession(lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(
-            self.provider, self.registry, executor, state, ask, durable, self.system, self.requests, self.compaction
+            self.provider,
+            self.registry,
+            executor,
+            state,
+            ask,
+            durable,
+            self.system,
+            self.requests,
+            self.compaction,
+            undo,
         )
 
     def state(self, session: str) -> State:

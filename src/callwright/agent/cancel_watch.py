@@ -21,15 +21,15 @@ class CancelWatch:
         """Given to the run's turns; requested at the deadline or by the caller."""
         self._seconds = seconds
         self._expired = False
-        self._undo: list[Callable[[], None]] = []
+        self._undo: tuple[Callable[[], None], ...] = ()
         if self.cancellation is None:
             return
         if requested is not None:
             inner = self.cancellation
-            self._undo.append(requested.subscribe(lambda: inner.cancel(requested.reason)))
+            self._undo += (requested.subscribe(lambda: inner.cancel(requested.reason)),)
         if deadline is not None:
             timer = asyncio.get_running_loop().call_later(max(deadline - monotonic(), 0), self._expire)
-            self._undo.append(timer.cancel)
+            self._undo += (timer.cancel,)
 
     def find_stop_reason(self) -> tuple[StopKind, str] | None:
         """Return why the run must end, or None while it may continue."""
@@ -65,7 +65,7 @@ class CancelWatch:
         """Stop watching."""
         for undo in self._undo:
             undo()
-        self._undo.clear()
+        self._undo = ()
 
     def _expire(self) -> None:
         self._expired = True

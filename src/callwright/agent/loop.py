@@ -18,25 +18,21 @@ from callwright.agent.compaction import (
     summarise_history,
 )
 from callwright.agent.handover import Handover
-from callwright.agent.model_request import Requests, ask_model
+from callwright.agent.model_request import ask_model
 from callwright.agent.replay import Ending, find_outcomes
 from callwright.agent.results import Paused, Result, Stopped
 from callwright.agent.text_replies import EMPTY_REPLY, TextReplies, fill_empty, is_filled
-from callwright.agent.tool_calls import CallContext, keep_outputs, make_calls
+from callwright.agent.tool_calls import RunDependencies, keep_outputs, make_calls
 from callwright.agent.transcript import Transcript
-from callwright.core._fast import frozen, make_constructor
+from callwright.core._fast import make_constructor
 from callwright.core.calls import Failed
 from callwright.core.errors import Halted, InvalidArguments
 from callwright.core.json import JsonObject, compact, freeze
 from callwright.core.messages import AssistantMessage, Message, UserMessage
-from callwright.executor.executor import Executor
-from callwright.executor.turn_context import AskPerson
-from callwright.providers.base import ModelRequest, Provider, ProviderError
-from callwright.registry.catalog import Catalog, Toolset, find_snapshot
+from callwright.providers.base import ModelRequest, ProviderError
+from callwright.registry.catalog import Catalog, find_snapshot
 from callwright.sessions.records import Spent
-from callwright.system.undo.recorder import UndoRecorder
 from callwright.tool.arguments import ArgumentParser
-from callwright.tool.base import State
 from callwright.tool.compile import compact_schema
 from callwright.tool.concealment import require_readable_output
 
@@ -45,23 +41,6 @@ _MAX_REPAIRS = 2
 """How often the model may correct a final answer that does not match the output schema."""
 _GROWTH_FACTOR = 1.2
 """After a compaction the history must grow by this factor before the next one, or each turn would compact again."""
-
-
-@frozen
-class RunDependencies:
-    """The parts a run works with."""
-
-    provider: Provider
-    registry: Toolset
-    executor: Executor
-    state: State
-    ask: AskPerson | None
-    durable: bool
-    system: str
-    requests: Requests
-    compaction: Compaction | None
-
-
 _CODE_FENCE = re.compile(
     r"^[ \t]*```(?:json)?[ \t]*\n(.*?)\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE
 )
@@ -181,14 +160,6 @@ class Loop:
         self._transcript = transcript
         self._schema = schema
         self._handover = handover
-        self._call_context = CallContext(
-            dependencies.executor,
-            dependencies.state,
-            dependencies.ask,
-            dependencies.durable,
-            dependencies.state.get(UndoRecorder),
-            transcript.keep,
-        )
         self.then: Callable[[], Awaitable[None]] | None = None
         """Called once the calls that were open at the start have their outcomes."""
         self._repairs_left = _MAX_REPAIRS
@@ -208,7 +179,7 @@ class Loop:
         transcript = self._transcript
         ended = None
         if transcript.open is not None:
-            outcomes = await make_calls(transcript, transcript.open, self._catalog(), self._call_context)
+            outcomes = await make_calls(transcript, transcript.open, self._catalog(), self._parts)
             ended = self._find_end(transcript, outcomes)
         if ended is None and self.then is not None:
             await self.then()
@@ -235,7 +206,7 @@ class Loop:
             if calls:
                 self._text_replies.asked = False
                 turn = transcript.open_turn(reply, calls)
-                ended = self._find_end(transcript, await make_calls(transcript, turn, catalog, self._call_context))
+                ended = self._find_end(transcript, await make_calls(transcript, turn, catalog, self._parts))
             else:
                 ended = await self._conclude(transcript, reply, catalog)
         return ended

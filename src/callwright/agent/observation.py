@@ -7,7 +7,7 @@ from typing import Any
 
 from callwright.agent.model_request import Requests, ask_model
 from callwright.agent.results import Done, Paused, Result
-from callwright.agent.run_limits import Spending
+from callwright.agent.run_request import RunRequest
 from callwright.agent.transcript import Transcript
 from callwright.core._fast import make_constructor
 from callwright.core.events import Event
@@ -22,9 +22,16 @@ _request_ended = make_constructor(RequestEnded)
 
 
 async def run_observed(
-    observe: Observe, began: RunBegan, spending: Spending, run: Coroutine[Any, Any, Result]
+    observe: Observe,
+    request: RunRequest,
+    name: str,
+    provider: Provider,
+    transcript: Transcript,
+    run: Coroutine[Any, Any, Result],
 ) -> Result:
     """Run, and report the beginning and the end to the observer, also when the run raises or is cancelled."""
+    spending, vendor = transcript.spending, vendor_of(provider)
+    began = RunBegan(request.session_id, name or request.name, provider.model, vendor, request.prompt)
     started = perf_counter()
     ended: tuple[RunEnd, str] = ("failed", "")
     observe(began)

@@ -70,31 +70,34 @@ class Lineage:
     The cancellation is not part of it: cancelling a run cancels the tasks of its calls, and with them inner agents.
     """
 
-    def __init__(self) -> None:
-        self.executor: Executor | None = None
-        self.ask: AskPerson | None = None
-        self.spending: Spending | None = None
-        self.note: Callable[[Record], None] | None = None
-        """Adds a record to the outer session."""
-        self.fail: Callable[[SessionError], None] | None = None
-        """Ends the outer run, to be resumed later; None if its session is not durable."""
-        self.depth = 0
-        self.session_id = ""
-        """The outermost session."""
-        self.outer_session_id = ""
-        """The session of the agent whose call starts another one."""
-        self.handover: Handover | None = None
-        """Says who holds the outer session, and so the inner ones, and whether this process still does."""
-        self.running: set[str] = set()
-        """The sessions of inner agents that run now, in this run of the outer one."""
-        self.undo = UndoRecorder()
-        """Keeps what inner agents change, as part of the outer agent's turn."""
-        self.earlier: list[Record] = []
-        """What inner agents used before the run began, to which it belongs."""
+    executor: Executor | None = None
+    ask: AskPerson | None = None
+    spending: Spending | None = None
+    note: Callable[[Record], None] | None = None
+    """Adds a record to the outer session."""
+    fail: Callable[[SessionError], None] | None = None
+    """Ends the outer run, to be resumed later; None if its session is not durable."""
+    depth = 0
+    session_id = ""
+    """The outermost session."""
+    outer_session_id = ""
+    """The session of the agent whose call starts another one."""
+    handover: Handover | None = None
+    """Says who holds the outer session, and so the inner ones, and whether this process still does."""
+    running: set[str] | None = None
+    """The sessions of inner agents that run now, in this run of the outer one; None before the first."""
+    undo = UndoRecorder()
+    """Keeps what inner agents change, as part of the outer agent's turn."""
+    earlier: tuple[Record, ...] = ()
+    """What inner agents used before the run began, to which it belongs."""
+
+    def note_earlier(self, record: Record) -> None:
+        """Add what an inner agent used before the run began."""
+        self.earlier += (record,)
 
     def count_earlier(self) -> None:
         """Count what inner agents used before the run began."""
-        earlier, self.earlier = self.earlier, []
+        earlier, self.earlier = self.earlier, ()
         for record in earlier:
             if isinstance(record, Spent):
                 self.add_inner(record.usage, record.cost)
@@ -264,7 +267,7 @@ class SubAgent:
 
     async def _run_inside(self, prompt: str, session_id: str, lineage: Lineage, name: str) -> Result:
         """Run the agent in its session; if that cannot be stored, the outer run ends too, to be resumed with it."""
-        running = lineage.running
+        running = lineage.running = set[str]() if lineage.running is None else lineage.running
         if session_id in running:  # it would take the session away from the other one
             raise ToolFailed("this very call is running already; wait for it, or make the second one with another id")
         running.add(session_id)

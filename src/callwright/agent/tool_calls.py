@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from callwright.agent.compaction import Compaction
+from callwright.agent.model_request import Requests
 from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import is_text_call, note_text_calls
@@ -21,9 +23,10 @@ from callwright.core.messages import AssistantMessage
 from callwright.core.spec import Effect
 from callwright.executor.executor import Executor
 from callwright.executor.ledger import ask_again
-from callwright.executor.turn_context import AskPerson, Keep, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
-from callwright.registry.catalog import Catalog
+from callwright.providers.base import Provider
+from callwright.registry.catalog import Catalog, Toolset
 from callwright.repairs.names import repair_name
 from callwright.sessions.base import SessionError
 from callwright.sessions.records import Ended
@@ -44,59 +47,62 @@ class _ChangedCall(Exception):
 
 
 @frozen
-class CallContext:
-    """What the calls of every turn have in common."""
+class RunDependencies:
+    """The parts a run works with."""
 
+    provider: Provider
+    registry: Toolset
     executor: Executor
     state: State
     ask: AskPerson | None
     durable: bool
     """Whether the session store survives a crash, so that starts are worth recording."""
+    system: str
+    requests: Requests
+    compaction: Compaction | None
     undo: UndoRecorder
-    keep: Keep
-    """Stores the notes of running tools; made once, as each turn holds it."""
 
 
 async def make_calls(
-    transcript: Transcript, turn: OpenTurn, catalog: Catalog, context: CallContext
+    transcript: Transcript, turn: OpenTurn, catalog: Catalog, parts: RunDependencies
 ) -> Paused | Sequence[Ending]:
     """Run the open turn's calls and close the turn, or pause it; a cancelled task closes it too."""
     calls, settled, answers, begun = turn.calls, turn.ended, None, turn.begun
     if turn.stored or turn.message.stop == "length":  # of an earlier run, or its last call was cut off
-        open_questions = _find_unanswered(turn, context.executor.limits.question_seconds) if turn.waiting else ()
-        if open_questions and not await _ask_again(transcript, turn, open_questions, context.ask):
+        open_questions = _find_unanswered(turn, parts.executor.limits.question_seconds) if turn.waiting else ()
+        if open_questions and not await _ask_again(transcript, turn, open_questions, parts.ask):
             return await transcript.pause(turn, open_questions)
         settled = _find_settled(turn, catalog)
         calls = _find_open(turn.calls, settled) if settled else turn.calls
         if turn.replies:
             answers = Answers(turn.replies)
-            if context.durable:  # what has started is on record; a run that was given up may have used the answer
-                context.executor.accept_again(turn.replies)
-    context.undo.begin_turn()
+            if parts.durable:  # what has started is on record; a run that was given up may have used the answer
+                parts.executor.accept_again(turn.replies)
+    parts.undo.begin_turn()
     try:
-        executor_turn = _make_turn(transcript, turn, calls, catalog, context)
+        executor_turn = _make_turn(transcript, turn, calls, catalog, parts)
         if len(calls) == 1:  # by itself: a coroutine less that waits with it
-            outcomes = [await context.executor.make_call(calls[0], answers, executor_turn)]
+            outcomes = [await parts.executor.make_call(calls[0], answers, executor_turn)]
         else:
-            outcomes = await context.executor.execute(calls, answers=answers, turn=executor_turn) if calls else []
+            outcomes = await parts.executor.execute(calls, answers=answers, turn=executor_turn) if calls else []
     except _ChangedCall:
         outcomes = list(map(partial(turn.fail_unfinished, why=_CRASHED), calls))
     except asyncio.CancelledError as stopped:
         turn_cancelled = TurnCancelled.find(stopped)  # None: cancelled before the executor had outcomes of its own
         outcomes = [Interrupted(call) for call in calls] if turn_cancelled is None else turn_cancelled.outcomes
         outcomes = _tell_earlier_starts(outcomes, begun) if begun else outcomes
-        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes), context)
+        await _close_anyway(transcript, turn, _merge_outcomes(turn, settled, outcomes), parts)
         raise
     outcomes = _tell_earlier_starts(outcomes, begun) if begun else outcomes
     if Interrupted in map(type, outcomes):
         ended = [outcome for outcome in outcomes if not isinstance(outcome, Interrupted)]
-        keep_outputs(transcript, ended, context.executor.outputs, durable=context.durable)
+        keep_outputs(transcript, ended, parts.executor.outputs, durable=parts.durable)
         return await transcript.pause(turn, _collect_questions(outcomes), ended)
     endings: Sequence[Ending] = _merge_outcomes(turn, settled, outcomes) if settled else outcomes  # type: ignore[assignment] - none is interrupted
     if is_text_call(turn.calls[0]):  # then all of them are
-        endings = note_text_calls(endings, context.executor.stats)
+        endings = note_text_calls(endings, parts.executor.stats)
     endings = transcript.spending.count_outcomes(endings)
-    keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
+    keep_outputs(transcript, endings, parts.executor.outputs, durable=parts.durable)
     await transcript.close_turn(turn, endings)
     return endings
 
@@ -157,7 +163,7 @@ def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Ou
             if durable and output_id not in transcript.kept_outputs:
                 text = outputs.load(output_id)
                 if text is not None:
-                    transcript.kept_outputs.add(output_id)
+                    transcript.kept_outputs = transcript.kept_outputs.union((output_id,))
                     transcript.hold.keep_output(output_id, text)
 
 
@@ -198,20 +204,20 @@ def _may_have_effect(call: ToolCall, catalog: Catalog) -> bool:
 
 
 def _make_turn(
-    transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, context: CallContext
+    transcript: Transcript, turn: OpenTurn, calls: Sequence[ToolCall], catalog: Catalog, parts: RunDependencies
 ) -> Turn:
     return _turn(
         transcript.session_id,
         turn.turn_id,
-        context.state,
+        parts.state,
         catalog,
         transcript.watch.cancellation,
-        None if context.ask is None else _record_asking(context.ask, transcript, turn, running=True),
-        _TurnJournal(transcript, turn, calls) if context.durable else None,
-        _observer_for(transcript, calls, context),
-        _record_starts(transcript, turn, catalog) if context.durable and len(calls) > 1 else None,
+        None if parts.ask is None else _record_asking(parts.ask, transcript, turn, running=True),
+        _TurnJournal(transcript, turn, calls) if parts.durable else None,
+        _observer_for(transcript, calls, parts),
+        _record_starts(transcript, turn, catalog) if parts.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
-        context.keep,
+        transcript.keep,
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
 
@@ -258,10 +264,12 @@ class _TurnJournal:
         return self._transcript.record_start(turn, began)
 
 
-def _observer_for(transcript: Transcript, calls: Sequence[ToolCall], context: CallContext) -> "_OutcomeRecorder | None":
-    if context.durable and len(calls) > 1:
-        return _OutcomeRecorder(transcript, calls, context.executor.outputs)
-    return None if transcript.emit is None else _OutcomeRecorder(transcript, (), context.executor.outputs)
+def _observer_for(
+    transcript: Transcript, calls: Sequence[ToolCall], parts: RunDependencies
+) -> "_OutcomeRecorder | None":
+    if parts.durable and len(calls) > 1:
+        return _OutcomeRecorder(transcript, calls, parts.executor.outputs)
+    return None if transcript.emit is None else _OutcomeRecorder(transcript, (), parts.executor.outputs)
 
 
 def _record_starts(transcript: Transcript, turn: OpenTurn, catalog: Catalog) -> Starting:
@@ -294,12 +302,12 @@ class _OutcomeRecorder:
 
 
 async def _close_anyway(
-    transcript: Transcript, turn: OpenTurn, endings: Sequence[Ending], context: CallContext
+    transcript: Transcript, turn: OpenTurn, endings: Sequence[Ending], parts: RunDependencies
 ) -> None:
     """Close a turn whose task is being cancelled."""
     # If the store fails now, the turn stays open on record and `resume` settles it.
     with suppress(SessionError):
-        keep_outputs(transcript, endings, context.executor.outputs, durable=context.durable)
+        keep_outputs(transcript, endings, parts.executor.outputs, durable=parts.durable)
         await asyncio.shield(asyncio.ensure_future(transcript.close_turn(turn, endings)))
 
 

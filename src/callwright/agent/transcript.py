@@ -38,6 +38,7 @@ from callwright.sessions.records import (
 _said, _began, _outcomes = make_constructor(Said), make_constructor(Began), make_constructor(ToolMessage)
 _GRACE_SECONDS = 30.0
 """How long a store may take to end a write that was cancelled."""
+_NO_IDS: frozenset[str] = frozenset()
 _RESTARTED = ("turns", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
 
@@ -75,17 +76,17 @@ class Transcript:
         self.history = replay.history
         self.open = replay.open
         self._last: AssistantMessage | None = None
-        self._used_answers = replay.used_answers
-        self.grants = replay.grants
+        self._used_answers = frozenset(replay.used_answers) or _NO_IDS
+        self.grants = tuple(replay.grants)
         self._run_id = secrets.token_hex(8)
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
-        self._unsaved: list[Record] = []
-        self._replay = replay
-        self.kept_outputs: set[str] = set()
+        self._unsaved: tuple[Record, ...] = ()
+        self._run = tuple(replay.run)
+        self.kept_outputs = _NO_IDS
         """Ids of whole outputs that this run has stored."""
         self.has_cut_outputs = any(find_output_ids(outcome) for outcome in find_outcomes(self.history))
         """Whether the model was given the id of an output to read."""
-        self._gathered: list[Record] = []
+        self._gathered: tuple[Record, ...] = ()
         self._storing_gathered: asyncio.Future[None] | None = None
         self._failure: CallwrightError | None = None
         """Why records were not stored: what follows them would falsify the session."""
@@ -98,7 +99,7 @@ class Transcript:
     def carry_spending(self) -> None:
         """Count what the run used before it was resumed."""
         earlier, model = Spending(self.spending.limits), ""
-        for record in self._replay.run:
+        for record in self._run:
             match record:
                 case Said(AssistantMessage(usage=usage, model=model)):
                     earlier.turns += 1
@@ -118,7 +119,7 @@ class Transcript:
     @property
     def corrections(self) -> int:
         """How often the run that is resumed had asked the model to correct its answer."""
-        said = (record for record in self._replay.run if isinstance(record, Said) and record.turn_id)
+        said = (record for record in self._run if isinstance(record, Said) and record.turn_id)
         return sum(isinstance(record.message, UserMessage) for record in said)
 
     def has_heard(self, key: str) -> bool:
@@ -132,7 +133,7 @@ class Transcript:
         keys = [record.key for record in self.hold.records if isinstance(record, Said) and record.key]
         if key not in keys:
             return False
-        if not any(isinstance(record, Said) and record.key == key for record in self._replay.run):
+        if not any(isinstance(record, Said) and record.key == key for record in self._run):
             raise SessionError(f"session {self.session_id!r} went on with another prompt after the one of key {key!r}")
         return True
 
@@ -176,7 +177,7 @@ class Transcript:
     def add_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> None:
         """Add the user's replies; the first one to a question counts, and once."""
         if fresh := self._take_replies(turn, replies):
-            self._unsaved.append(Answered(fresh))
+            self._unsaved += (Answered(fresh),)
 
     async def record_questions(self, turn: OpenTurn, questions: Sequence[Question]) -> None:
         """Store the model's message and the questions; must return before the user is asked."""
@@ -189,7 +190,7 @@ class Transcript:
             await self._store(*self._opening_records(turn), Answered(fresh))
 
     def _take_replies(self, turn: OpenTurn, replies: dict[str, Reply]) -> dict[str, Reply]:
-        taken = self._used_answers | turn.replies.keys()
+        taken = self._used_answers.union(turn.replies)
         fresh = {key: reply for key, reply in replies.items() if key not in taken}
         turn.replies = {**turn.replies, **fresh}
         return fresh
@@ -204,7 +205,7 @@ class Transcript:
         each = len(digests) > 1
         turn.add_start(digests, each=each)
         if each:
-            self._unsaved += [*self._opening_records(turn), Began(digests, each=True)]
+            self._unsaved += (*self._opening_records(turn), Began(digests, each=True))
             return wait_for_nothing()
         return self._store(*self._opening_records(turn), _began(digests, False))
 
@@ -223,7 +224,7 @@ class Transcript:
 
     async def _store_gathered(self, turn: OpenTurn, record: Record) -> None:
         """Store a record together with those that others store at the same time; it is stored on return."""
-        self._gathered.append(record)
+        self._gathered += (record,)
         if self._storing_gathered is None:
             self._storing_gathered = asyncio.ensure_future(self._store_all_gathered(turn))
             self._storing_gathered.add_done_callback(_retrieve)
@@ -231,7 +232,7 @@ class Transcript:
 
     async def _store_all_gathered(self, turn: OpenTurn) -> None:
         await asyncio.sleep(0)  # the others that store something now
-        gathered, self._gathered, self._storing_gathered = self._gathered, [], None
+        gathered, self._gathered, self._storing_gathered = self._gathered, (), None
         started = tuple(call_id for record in gathered if isinstance(record, Started) for call_id in record.call_ids)
         starts = [Started(started)] if started else []
         notes = [record for record in gathered if not isinstance(record, Started)]
@@ -240,7 +241,7 @@ class Transcript:
     def note(self, record: Record) -> None:
         """Add a record without waiting, after those that wait to be stored."""
         if self._unsaved:
-            self._unsaved.append(record)
+            self._unsaved += (record,)
         elif self._failure is None and not self._is_given_up():
             self.hold.note(record)
 
@@ -327,15 +328,15 @@ class Transcript:
         spent = self.spending
         return Stopped(reason, kind, spent.usage, self.session_id, last_text, spent.turns, spent.known_cost)
 
-    def _opening_records(self, turn: OpenTurn) -> list[Record]:
+    def _opening_records(self, turn: OpenTurn) -> tuple[Record, ...]:
         if turn.stored:
-            return []
+            return ()
         turn.stored = True
-        return [_said(turn.message, turn.turn_id, "")]
+        return (_said(turn.message, turn.turn_id, ""),)
 
     def _append_turn(self, turn: OpenTurn, outcomes: ToolMessage) -> None:
         if turn.replies:
-            self._used_answers.update(turn.replies)
+            self._used_answers = self._used_answers.union(turn.replies)
         self.open = None
         self.history.extend((turn.message, outcomes))
         self._add_tokens(turn.message)
@@ -344,7 +345,7 @@ class Transcript:
     def _store(self, *records: Record) -> Awaitable[None]:
         if self._unsaved:
             records = (*self._unsaved, *records)
-            self._unsaved = []
+            self._unsaved = ()
         return self._append(*records)
 
     def _is_given_up(self) -> bool:

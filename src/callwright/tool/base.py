@@ -15,14 +15,17 @@ from callwright.core.spec import ToolSpec
 Kept = TypeVar("Kept")
 
 
+_making = threading.RLock()
+"""Two tools in two threads must not make two values. One lock for all sessions: each makes a few values, once."""
+
+
 class State:
     """Values that the tools of one session share, one per type."""
 
-    __slots__ = ("_lock", "_values")
+    __slots__ = ("_values",)
 
     def __init__(self) -> None:
         self._values: dict[type, object] = {}
-        self._lock = threading.Lock()
 
     def copy(self) -> "State":
         """Return a new state with the same values."""
@@ -42,10 +45,12 @@ class State:
         """
         if not isinstance(kind, type):
             raise UsageError(f"expected a class, got {kind!r}; state is stored by class")
-        with self._lock:  # two tools in two threads must not make two
-            found = self._values.get(kind)
-            if found is None:
-                found = self._values[kind] = kind()
+        found = self._values.get(kind)
+        if found is None:
+            with _making:
+                found = self._values.get(kind)
+                if found is None:
+                    found = self._values[kind] = kind()
         return found  # type: ignore[return-value] - stored under its own class
 
 
@@ -60,6 +65,10 @@ class OuterSession:
 
     def __init__(self, session_id: str = "") -> None:
         self.session_id = session_id
+
+
+OUTERMOST = OuterSession()
+"""In the state of every session that is not inside another one."""
 
 
 class Cancellation:

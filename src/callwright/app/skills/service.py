@@ -109,7 +109,7 @@ class SkillService:
         """Return the result of a prompt whose skills cannot be used, with what their agents used."""
         lineage = self._require_agent().state(session_id).get(Lineage)
         spent = [each for each in lineage.earlier if isinstance(each, Spent)]
-        lineage.earlier = []
+        lineage.earlier = ()
         costs = [each.cost for each in spent if each.cost is not None]
         usage = sum((each.usage for each in spent), Usage())
         return Stopped(reason, "halted", usage, session_id, cost=sum(costs) if costs else None)
@@ -128,7 +128,7 @@ class SkillService:
         lineage.executor, lineage.ask = agent.executor, agent.ask
         if skill.fork:
             lineage.spending = spending
-            lineage.note = agent.state(turn.session_id).get(Lineage).earlier.append
+            lineage.note = agent.state(turn.session_id).get(Lineage).note_earlier
         state = State()
         state.put(lineage)
         if agent.undo is not None:
