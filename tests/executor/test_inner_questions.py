@@ -27,7 +27,7 @@ from callwright import (
 )
 from callwright.agent import Done, Paused
 from callwright.core.decisions import AnswersNeeded
-from callwright.core.errors import UsageError
+from callwright.core.errors import ApprovalRequired, UsageError
 from callwright.core.json import Json
 from callwright.core.spec import Annotations, ToolSpec
 from callwright.executor import runtime
@@ -35,6 +35,7 @@ from callwright.policy import AllowEverything
 from callwright.sessions.records import Kept
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import InnerBatch
+from callwright.tool.function import FunctionTool
 from callwright.tool.schema_tool import SchemaTool
 
 paid: list[int] = []
@@ -308,3 +309,56 @@ async def test_a_tool_learns_the_end_of_recorded_calls_too() -> None:
         assert isinstance(outcome, Completed) and outcome.text == "paid 1, paid 2"
     assert paid == [1, 2]
     assert ended == ["paid 1", "paid 2"] * 2
+
+
+def _make_leaving_tool(ending: asyncio.Event, left: list["asyncio.Task[None]"]) -> FunctionTool:
+    @tool(effect=Effect.READ)
+    async def leave(context: ToolContext, ask: bool = False) -> str:
+        """Leave something running, or wait for it."""
+        runs.append(tuple(context.kept))
+        if left:
+            ending.set()
+            await left[0]
+        else:
+
+            async def keep_late() -> None:
+                await ending.wait()
+                await context.keep("late")
+
+            left.append(asyncio.ensure_future(keep_late()))
+        if ask and context.answer is None:
+            raise ApprovalRequired("go on?")
+        return "left"
+
+    return leave
+
+
+async def test_late_note_is_not_for_the_next_call_of_the_same_id() -> None:
+    ending, left = asyncio.Event(), list["asyncio.Task[None]"]()
+    executor, call = Executor(Registry(_make_leaving_tool(ending, left))), ToolCall("c1", "leave", {})
+    await executor.execute([call])
+    ending.set()
+    await left[0]
+    await executor.execute([call])
+    assert runs == [(), ()]
+
+
+async def test_late_note_of_a_call_that_waits_is_kept() -> None:
+    ending, left = asyncio.Event(), list["asyncio.Task[None]"]()
+    executor, call = Executor(Registry(_make_leaving_tool(ending, left))), ToolCall("c1", "leave", {"ask": True})
+    (waiting,) = await executor.execute([call])
+    assert isinstance(waiting, Interrupted)
+    ending.set()
+    await left[0]
+    await executor.execute([call], answers=Answers.approving(waiting.questions))
+    assert runs == [(), ("late",)]
+
+
+async def test_late_note_is_not_on_record_of_a_later_turn(tmp_path: Path) -> None:
+    ending, left = asyncio.Event(), list["asyncio.Task[None]"]()
+    call = ToolCall("c1", "leave", {})
+    async with SqliteStore(tmp_path / "s.db") as store:
+        script = ScriptedProvider(call, call, "done")  # the second one waits for what the first one left
+        agent = Agent(script, [_make_leaving_tool(ending, left)], sessions=store)
+        assert isinstance(await agent.run("go", session="s"), Done)
+        assert left[0].done() and not [record for record in await store.read("s") if isinstance(record, Kept)]

@@ -144,7 +144,6 @@ class TurnAnswers:
         self._ledger = ledger
         self._on_record = {question.id: question for question in on_record}
         self._claims: dict[str, Admitted] = {}
-        self._recalled: dict[str, Admitted] = {}
         self._repeated: set[str] = set()
         self._taken: list[tuple[Question, object]] = []
 
@@ -158,17 +157,20 @@ class TurnAnswers:
         inner._on_record = self._on_record
         return inner
 
-    def begin_pass(self) -> None:
-        """Forget which call uses which answer, before the calls are admitted once more."""
-        self._claims, self._recalled = {}, {}
+    def begin_pass(self, calls: Sequence[Admitted]) -> None:
+        """Forget which call uses which answer, before these calls are admitted, perhaps once more."""
+        self._claims = {}
+        recalled: dict[str, Admitted] = {}
+        for item in calls:
+            self._recall_defaults(item, recalled)
 
-    def recall_defaults(self, admitted: Admitted) -> None:
+    def _recall_defaults(self, admitted: Admitted, recalled: dict[str, Admitted]) -> None:
         """Give a call the defaults that were shown when the user was asked about it, if a tool makes them anew."""
         if not hasattr(admitted.invocation, "recall_defaults"):
             return
         for question_id, _ in reversed(list(self._answers)):
             shown = self._find_shown(question_id, admitted)
-            if shown is not None and self._recalled.setdefault(question_id, admitted) is admitted:
+            if shown is not None and recalled.setdefault(question_id, admitted) is admitted:
                 admitted.recall_defaults(shown)
                 return
 

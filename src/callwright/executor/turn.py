@@ -47,6 +47,7 @@ class TurnScope:
         self.state = turn.state or runtime.state
         self._observe = runtime.observe if turn.observe is None else add_observer(runtime.observe, turn.observe)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: Sequence[str] = ()  # ids of the calls that will not run again
         self._inner = None
         if turn.keep is not None:
             from callwright.executor.inner_record import InnerRecord  # loaded with the first turn on record
@@ -63,6 +64,8 @@ class TurnScope:
             observe_in_loop(self._observe, CallProgressed(call, progress), self._loop)
 
     async def keep(self, path: str, note: Json, *, wait: bool) -> None:
+        if path.partition("/")[0] in self._ended:  # from what it left running: a later call may have the same id
+            return
         if self._inner is not None:
             await self._inner.keep(path, note, wait=wait)
         else:
@@ -153,10 +156,10 @@ class TurnScope:
 
     def _drop_notes(self, outcomes: list[Outcome], parent: ToolContext | None) -> list[Outcome]:
         """Forget the notes of calls of the model that will not run again; return the same outcomes."""
-        if parent is None and len(self._runtime.notes):
-            for outcome in outcomes:
-                if not isinstance(outcome, Interrupted):
-                    self._runtime.notes.drop(self.session_id, outcome.call.id)
+        if parent is None:
+            self._ended = [outcome.call.id for outcome in outcomes if not isinstance(outcome, Interrupted)]
+            for call_id in self._ended if len(self._runtime.notes) else ():
+                self._runtime.notes.drop(self.session_id, call_id)
         return outcomes
 
     async def questions(self, call: ToolCall) -> tuple[Question, ...]:
@@ -198,15 +201,12 @@ class TurnScope:
     ) -> tuple[Sequence[Admitted], tuple[Question, ...]]:
         """Admit one call or many, and collect their questions; a hook that halts the run stops all of them."""
         gate, catalog = self._runtime.gate, self._catalog()
-        if answers is not None:
-            answers.begin_pass()
         if begun is None:
             admitted, asking = [gate.bind(call, catalog, self.session_id, self.state) for call in calls], None
-            if answers is not None:
-                for item in admitted:
-                    answers.recall_defaults(item)
         else:
             admitted, asking = [begun[0]], begun[1]
+        if answers is not None:
+            answers.begin_pass(admitted)
         if inside is not None:
             for item, origin in zip(admitted, inside.origins, strict=True):
                 item.within, item.origin, item.batch = inside.call_id, origin, inside.batch

@@ -263,7 +263,7 @@ class ToolContext:
         """Keep a note about this call on the session's record, for when the call runs again.
 
         A call runs again after a question that it asked, after an error that is retried, and after a restart if it is
-        idempotent.
+        idempotent. Once it has its outcome it does not, and what it left running, in a task for example, keeps nothing.
 
         Args:
             note: What to keep, as JSON.
