@@ -22,8 +22,8 @@ from callwright import Answers, Approve, Completed, Executor, Failed, Interrupte
 from callwright.core.calls import Outcome, Question
 from callwright.mcp import McpServers, PinnedTools, PinnedToolsFile, ServerConfig
 from callwright.mcp.http import RateLimitedReader
+from callwright.mcp.lines import RateLimit
 from callwright.mcp.listing import ListingFilter
-from callwright.mcp.stdio import RateLimit
 from callwright.policy import AllowEverything, ByMode, Grants, PathContext, Policies
 
 TURN = Turn(session_id="s")

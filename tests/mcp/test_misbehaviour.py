@@ -80,6 +80,20 @@ async def test_oversized_message_ends_session(open_rough: "OpenRough"):
         assert isinstance(await world.run("echo", {"text": "x"}), Completed)
 
 
+@pytest.mark.parametrize("id_last", [False, True])
+@pytest.mark.parametrize("message_bytes", [1 << 20, 4 << 20])
+async def test_answer_that_is_too_large_fails_its_call_only(
+    open_rough: "OpenRough", id_last: bool, message_bytes: int
+) -> None:
+    async with open_rough(message_bytes=message_bytes) as world:
+        waits = asyncio.ensure_future(world.run("wait", {"seconds": 0.3}))
+        outcome = await world.run("large", {"id_last": id_last})
+        assert isinstance(outcome, Failed) and outcome.error.code == "tool_failed"
+        assert "too large; ask for less" in outcome.text
+        assert isinstance(await waits, Completed)  # in the same process
+        assert isinstance(await world.run("echo", {"text": "x"}), Completed)
+
+
 async def test_non_message_line_is_skipped(rough: "World"):
     assert isinstance(await rough.run("garbage"), Completed)
     assert isinstance(await rough.run("echo", {"text": "x"}), Completed)

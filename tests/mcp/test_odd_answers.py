@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from callwright import Completed, Executor, Failed, Registry
 from callwright.core.calls import Outcome
 from callwright.mcp import McpServers, ServerConfig
-from callwright.mcp.stdio import LineReader, LineTap
+from callwright.mcp.lines import LineReader, LineTap
 from callwright.mcp.translate import fault_of
 from callwright.policy import AllowEverything
 

@@ -13,7 +13,7 @@ from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Registry, ToolContext, tool
 from callwright.core.content import File, Output, Text
-from callwright.mcp.stdio import LineReader, LineWriter
+from callwright.mcp.lines import LineReader, LineWriter
 from callwright.serve import Gateway
 from callwright.serve.stdio import CallFastPath
 

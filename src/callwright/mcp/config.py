@@ -54,7 +54,7 @@ class ServerConfig:
     connect_seconds: float = 30.0
     """Time limit for starting, the handshake and listing the tools."""
     message_bytes: int = 16 * 1024 * 1024
-    """A server that sends a larger message is disconnected."""
+    """A larger answer fails its call; a server that sends a larger message of another kind is disconnected."""
     trusted: bool = False
     """Whether the server's tool annotations (such as read-only) count, and changed tools are accepted."""
     repository: str = ""

@@ -21,9 +21,9 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, METHOD
 
 from callwright.core.errors import ToolFailed
 from callwright.mcp.config import ServerConfig
+from callwright.mcp.lines import RateLimit
 from callwright.mcp.listing import ListingFilter
 from callwright.mcp.oauth import cannot_renew_now
-from callwright.mcp.stdio import RateLimit
 from callwright.mcp.translate import OWN_MARK, SESSION_ENDED
 from callwright.system.addresses import is_loopback, is_public
 from callwright.system.piped_process import PipedProcess

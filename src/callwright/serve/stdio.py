@@ -21,7 +21,7 @@ from callwright.core.errors import describe_raised
 from callwright.core.json import read_object
 from callwright.executor.executor import Executor
 from callwright.mcp.fast_path import PipeFastPath, is_request_id
-from callwright.mcp.stdio import LineReader, LineWriter, TappedPipe
+from callwright.mcp.lines import LineReader, LineWriter, TappedPipe
 from callwright.registry.catalog import Toolset
 from callwright.serve.clients import CallRequest, read_request, read_response, requested_log_level
 from callwright.serve.gateway import DEFAULT_LISTING, Gateway, ListingOptions

@@ -28,6 +28,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     },
     "die": {"description": "Ends the server.", "inputSchema": {"type": "object"}},
     "flood": {"description": "Sends one huge message.", "inputSchema": {"type": "object"}},
+    "large": {"description": "Sends one huge answer.", "inputSchema": {"type": "object"}},
     "chatter": {"description": "Sends many progress notifications.", "inputSchema": {"type": "object"}},
     "garbage": {"description": "Prints a line that is no message, then answers.", "inputSchema": {"type": "object"}},
     "mutate": {"description": "Changes what echo says of itself.", "inputSchema": {"type": "object"}},
@@ -87,6 +88,13 @@ def call(number: object, name: str, arguments: dict[str, Any], token: object) ->
         with lock:
             sys.stdout.write("x" * (4 << 20))
             sys.stdout.flush()
+        return
+    elif name == "large":
+        answer = {"jsonrpc": "2.0", "id": number, "result": text("x" * (4 << 20) + '"id": 7}')}
+        if arguments.get("id_last"):
+            answer = {key: answer[key] for key in ("result", "jsonrpc", "id")}
+        with lock:
+            print(json.dumps(answer), flush=True)
         return
     elif name == "chatter":
         for step in (float("nan"), 10**400, *range(300), *[299] * 300):
