@@ -49,6 +49,19 @@ async def test_denied_files_are_invisible_outside_refused(tmp_path: Path) -> Non
         await call(List(tmp_path / "in"), path="../out")
 
 
+async def test_folder_that_became_a_link_after_its_check_is_not_followed(tmp_path: Path) -> None:
+    make_tree(tmp_path, {"in/sub/a": "", "out/secret": ""})
+
+    def swap(path: Path) -> bool:  # as a command in the background can
+        if not (tmp_path / "in" / "moved").exists():
+            (tmp_path / "in" / "sub").rename(tmp_path / "in" / "moved")
+            (tmp_path / "in" / "sub").symlink_to(tmp_path / "out")
+        return False
+
+    with pytest.raises(Unsafe, match="link that appeared"):
+        await call(List(tmp_path / "in", hidden=swap), path="sub")
+
+
 @pytest.mark.parametrize("mode", [0, 0o111, 0o444])
 async def test_what_may_not_be_read_is_no_empty_result(mode: int) -> None:
     with tempfile.TemporaryDirectory() as place:  # the folders of pytest are closed to other users

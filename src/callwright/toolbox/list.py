@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.paths import Workspace
+from callwright.system.paths import Workspace, open_resolved, opened
 from callwright.system.search.gitignore import IgnoreScope
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
@@ -70,26 +71,27 @@ class List(TypedTool[ListArguments]):
         arguments.hold(folder)
         if not folder.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; read it, or list the folder it is in")
-        folders, files = self._entries(folder)
+        folders, files, links = self._entries(folder)
         scope = IgnoreScope() if arguments.ignored else IgnoreScope.of(folder, self._files.top(folder))
         folders, hidden_folders = scope.part(f"{folder}/", folders, folders=True)
         files, hidden_files = scope.part(f"{folder}/", files, folders=False)
-        entries = [f"{name}/" for name in sorted(folders)] + [_format_entry(folder, name) for name in sorted(files)]
+        entries = [f"{name}/" for name in sorted(folders)] + [name + links.get(name, "") for name in sorted(files)]
         return _output(arguments, entries, len(hidden_folders) + len(hidden_files))
 
-    def _entries(self, folder: Path) -> tuple[list[str], list[str]]:
+    def _entries(self, folder: Path) -> tuple[list[str], list[str], dict[str, str]]:
+        """Return the names of folders and of other entries, and where links lead; no link on the way is followed."""
         folders: list[str] = []
         files: list[str] = []
-        with os.scandir(folder) as entries:
+        links: dict[str, str] = {}
+        with opened(open_resolved(folder, os.O_RDONLY)) as descriptor, os.scandir(descriptor) as entries:
             for entry in entries:
-                if not self._files.hides(folder / entry.name):
-                    (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
-        return folders, files
-
-
-def _format_entry(folder: Path, name: str) -> str:
-    path = folder / name
-    return f"{name} -> {path.readlink()}" if path.is_symlink() else name
+                if self._files.hides(folder / entry.name):
+                    continue
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+                if entry.is_symlink():
+                    with suppress(OSError):  # replaced meanwhile
+                        links[entry.name] = f" -> {os.readlink(entry.name, dir_fd=descriptor)}"
+        return folders, files, links
 
 
 def _output(arguments: ListArguments, entries: list[str], hidden: int) -> Output:
