@@ -1,22 +1,26 @@
 """`callwright -p`: output, exit codes, approvals, input and sessions."""
 
 import asyncio
+import io
 import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.forked import warm_command
 
 from callwright.app.locations import Locations
+from callwright.cli.main import run
 from callwright.cli.startup import find_session
 from callwright.core.content import Text
 from callwright.core.messages import UserMessage
@@ -302,6 +306,33 @@ def test_interrupt_has_its_exit_code_and_keeps_the_session(
             process.terminate()
     assert rest[-1]["subtype"] == "interrupted" and rest[-1]["exit_code"] == code
     assert machine("-p", "and now?", "--resume", "s1", machine.says("fine")).code == 0
+
+
+class _OutsideOfLoop(io.BytesIO):
+    """Input that is read where Ctrl-C ends the read: an event loop only notes that its task is to be cancelled."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return super().read(size)
+
+
+@pytest.mark.parametrize("line", [("-p",), ("-p", "typed"), ("-p", "typed", "--resume", "s1", "--answers", "allow")])
+def test_piped_text_is_read_where_ctrl_c_ends_it(machine: Any, calls: Call, line: tuple[str, ...]) -> None:
+    machine("-p", "go", machine.says(calls("write", path="a", content="b")), "--session-id", "s1")
+    file = machine.home / "piped"
+    file.write_text("")
+    with file.open() as given:
+        piped = SimpleNamespace(fileno=given.fileno, buffer=_OutsideOfLoop(b"piped"))
+        machine.patch.setattr(sys, "stdin", piped)
+        assert run([*line, machine.says("fine")]) == 0
+    assert machine.capture.readouterr().out == "fine\n"
+
+
+def test_arguments_of_a_call_are_read_where_ctrl_c_ends_it(machine: Any) -> None:
+    (machine.project / "a.txt").write_text("alpha")
+    machine.patch.setattr(sys, "stdin", SimpleNamespace(buffer=_OutsideOfLoop(b'{"path": "a.txt"}')))
+    assert run(["call", "read", "-"]) == 0 and "alpha" in machine.capture.readouterr().out
 
 
 @pytest.mark.slow

@@ -67,13 +67,15 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     add_agent_options(parser)
     options = parser.parse_args(arguments)
-    return asyncio.run(_perform(options))
-
-
-async def _perform(options: argparse.Namespace) -> int:
     text = options.arguments
-    if text == "-":  # bytes that are no text stay what they are, and are refused with the arguments
+    if text == "-":
+        # before the event loop, which takes the first Ctrl-C for itself and cannot act on it while stdin is read;
+        # bytes that are no text stay what they are, and are refused with the arguments
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return asyncio.run(_perform(options, text))
+
+
+async def _perform(options: argparse.Namespace, text: str) -> int:
     async with app_without_model(options) as app:
         for problem in app.problems:
             print_notice(problem)

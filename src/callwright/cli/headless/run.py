@@ -60,7 +60,10 @@ _READS_STATE = "CLAUDE_CODE_SDK_READS_SESSION_STATE"
 
 def run(options: argparse.Namespace) -> int:
     """Run the prompts of a headless command and return its exit code."""
-    return asyncio.run(_HeadlessRun(options).perform())
+    headless = _HeadlessRun(options)
+    # before the event loop, which takes the first Ctrl-C for itself and cannot act on it while stdin is read
+    headless.read_input()
+    return asyncio.run(headless.perform())
 
 
 class _HeadlessRun:
@@ -80,18 +83,26 @@ class _HeadlessRun:
         self._session_id = ""
         self._live = LiveAgent(Locations.of().live, "headless")
         self._output_type: object = None
+        self._prompt: UserPrompt | None = None
+        """None to resume a session without a prompt, or if the prompts come one by one."""
+
+    def read_input(self) -> None:
+        """Read the schema of the answer and the prompt, before the app starts: a missing one costs no server start.
+
+        Raises:
+            UsageError: There is no prompt, or the schema is not valid.
+        """
+        options = self._options
+        if options.json_schema:
+            self._output_type = _load_output_schema(options.json_schema)
+        if options.input_format != "stream-json":
+            self._prompt = self._read_prompt()
 
     async def perform(self) -> int:
         """Run every prompt; return the exit code of the last one that ran."""
         options = self._options
-        if options.json_schema:
-            self._output_type = _load_output_schema(options.json_schema)
-        # before the app starts: a missing prompt should cost no server start
-        prompt = None
         if options.input_format == "stream-json":
             await self._open_channel()
-        else:
-            prompt = self._read_prompt()
         self._handle_signals()
         host = self._host
         try:
@@ -117,7 +128,7 @@ class _HeadlessRun:
                 _print(stream_json.init_line(app, self._session_id))
             if self._channel is not None:
                 return await self._run_channel(conversation, self._channel)
-            return await self._run_prompt(app, conversation, prompt)
+            return await self._run_prompt(app, conversation)
 
     async def _open_channel(self) -> None:
         self._channel = ControlChannel(_print)
@@ -169,15 +180,14 @@ class _HeadlessRun:
         if self._host is not None and os.environ.get(_READS_STATE):
             _print(stream_json.state_line(state, self._session_id))
 
-    async def _run_prompt(self, app: App, conversation: Conversation, prompt: UserPrompt | None) -> int:
+    async def _run_prompt(self, app: App, conversation: Conversation) -> int:
         check_skill_call(self._options.prompt, app.skills)
-        answers, arguments = None, self._run_arguments()
-        if prompt is None:
+        answers, arguments, prompt = None, self._run_arguments(), self._prompt
+        if prompt is None or self._options.answers is not None:
             waiting = SessionReplay(await app.agent.sessions.read(self._session_id)).open
             # their outcomes belong to the stream, although no model message of this run made the calls
             self._calls.update(call.id for call in (waiting.calls if waiting is not None else ()))
             answers = await self._answers(app)
-            prompt = prompt_with_stdin(self._options.prompt) if self._options.prompt else None
         if prompt is None:
             code = await self._run_one(conversation.go_on(answers, **arguments))
         else:
@@ -189,9 +199,9 @@ class _HeadlessRun:
         return {"output": self._output_type, "cancellation": self._cancellation}
 
     def _read_prompt(self) -> UserPrompt | None:
-        """Return the prompt to run; None resumes the session, with answers or without a prompt."""
+        """Return the prompt to run; None resumes the session."""
         options = self._options
-        if options.answers is not None or ((options.resume or options.last) and not options.prompt):
+        if not options.prompt and (options.answers is not None or options.resume or options.last):
             return None
         prompt = prompt_with_stdin(options.prompt)
         if not prompt.text.strip():
