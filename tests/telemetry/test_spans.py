@@ -1,6 +1,8 @@
 """Spans: names, attributes, parents and ends."""
 
 import asyncio
+import io
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
@@ -26,9 +28,10 @@ from callwright import (
     tool,
 )
 from callwright.agent import Agent, Done, Paused, Requests, RunLimits, Stopped
-from callwright.core.calls import Completed
+from callwright.core.calls import Completed, Interrupted
 from callwright.core.content import Output, Text
-from callwright.core.events import BatchBegan, CallBegan
+from callwright.core.errors import ApprovalRequired
+from callwright.core.events import BatchBegan, CallBegan, CallEnded
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RunBegan, RunEnded
 from callwright.hooks.base import Answer, PendingCall
@@ -36,6 +39,7 @@ from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.retry import RetryPolicy
 from callwright.sessions import SqliteStore
+from callwright.telemetry import log_to
 from callwright.testing import FakeClock, Flaky, ScriptedHook
 from callwright.testing.fakes import BrokenOff, ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -527,3 +531,37 @@ async def test_observe_with_executor_is_rejected(collected: "Collected") -> None
     assert [span.name for span in collected.spans] == ["chat scripted", "invoke_agent"]
     with pytest.raises(UsageError, match="pass observe to the executor"):
         Agent(ScriptedProvider(), executor=Executor(Registry()), observe=collected.telemetry)
+
+
+async def test_call_that_waits_with_an_interrupted_one_ends(collected: "Collected") -> None:
+    @tool
+    async def ask(context: ToolContext) -> str:
+        """Ask, then work."""
+        if context.answer is None:
+            raise ApprovalRequired("go on?")
+        return "done"
+
+    @tool
+    async def follow() -> str:
+        """Work after the first one."""
+        return "done"
+
+    ended: list[str] = []
+
+    def take(event: object) -> None:
+        if isinstance(event, CallEnded):
+            ended.append(f"{event.call.id} {event.tool} {type(event.outcome).__name__}")
+
+    lines = io.StringIO()
+    log = log_to(lines)
+    executor = Executor(Registry(ask, follow), AllowEverything(), observe=[collected.telemetry, log, take])
+    calls = [ToolCall("1", "ask", {}), ToolCall("2", "follow", {})]
+    waiting = await executor.execute(calls)
+    assert ended == ["1 ask Interrupted", "2 follow Interrupted"]  # otherwise observers would keep the call for ever
+    (question,) = [each for outcome in waiting if isinstance(outcome, Interrupted) for each in outcome.questions]
+    await executor.execute(calls, answers=Answers().approve(question))
+    assert ended[2:] == ["1 ask Completed", "2 follow Completed"]
+    log.close()
+    codes = [json.loads(line)["code"] for line in lines.getvalue().splitlines() if '"call ended"' in line]
+    assert codes == ["interrupted", "interrupted", "completed", "completed"]
+    assert [span.name for span in collected.spans] == ["execute_tool ask", "execute_tool ask", "execute_tool follow"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from callwright.core.calls import Failed, Interrupted, Outcome
 from callwright.core.errors import Crashed, describe_raised
-from callwright.core.events import CallWaits, Event
+from callwright.core.events import CallEnded, CallWaits, Event
 from callwright.core.spec import Annotations, Effect
 from callwright.executor.admitted import Admitted
 from callwright.executor.conflicts import find_conflicts
@@ -242,10 +242,17 @@ class Batch:
                 if self._unfinished_before[follower]:
                     continue
                 if follower in self._held and self._admitted[follower].error is None:
-                    self._outcomes[follower] = Interrupted(self._admitted[follower].call, ())
+                    self._outcomes[follower] = self._interrupt(self._admitted[follower])
                     left.append(follower)
                 else:  # one that was refused runs nothing
                     self._ready.append(follower)
+
+    def _interrupt(self, item: Admitted) -> Interrupted:
+        """Return the outcome of a call that waits with an interrupted one; its end is told as that of any other."""
+        outcome = Interrupted(item.call, ())
+        if self._observe is not None:
+            self._observe(CallEnded(outcome, item.call, item.name))
+        return outcome
 
     def _release_slot(self, name: str) -> None:
         if name in self._slots_in_use:
