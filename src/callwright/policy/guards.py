@@ -34,7 +34,9 @@ from callwright.policy.removals import (
     find_endangered,
     is_vital,
     list_removed_folders,
+    may_be_vital,
     mirrors,
+    removes_folders,
     selects,
     selects_by_name,
     whole_folder,
@@ -49,7 +51,7 @@ from callwright.system.environment import is_credential, program_folders
 from callwright.system.sensitive_paths import comparable, is_environment, is_ours, is_protected, is_secret
 
 _CRITICAL, _PROTECTED, _SECRET = "guard critical path", "guard protected path", "guard secret"
-_VARIABLE = re.compile(r"""["']?\$(?:\w+|\{[^}/]*\})["']?[/*."']*""")
+_VARIABLE = re.compile(r"""["']?\$(?:\w+|[@*]|\{[^}/]*\})["']?[/*?."']*""")
 _LOOKS_AT_NAMES = words(
     "echo printf ls test [ [[ stat file dirname basename realpath readlink cd du df which type : true"
 )
@@ -122,7 +124,7 @@ class Guards(Policy):
             return Ask(f"would print the environment, and {shown} may be a credential", _SECRET, firm=True)
         if part.verdict is Verdict.READ_ONLY and _lists_its_reads(part.command):
             return None
-        if unnamed := _find_removed_variable(part.command):
+        if unnamed := _find_removed_variable(part.command, self.here.home):
             return Ask(f"would remove {make_printable(unnamed)}, whose value is not known", _CRITICAL, firm=True)
         if endangered := find_endangered(part.command.words, self.here.home):
             reason = f"may remove {make_printable(endangered)}, because its program is not known"
@@ -340,11 +342,14 @@ def _names_key(word: str) -> bool:
     return is_secret(path) and not is_environment(path)
 
 
-def _find_removed_variable(command: SimpleCommand) -> str:
+def _find_removed_variable(command: SimpleCommand, home: str) -> str:
     """Return a word to remove that is only a variable and wildcards: with X empty, `$X/*` is the root."""
     if not any(isinstance(access, DeletePath) for access in command.accesses):
         return ""
-    return next((word for word in command.words[1:] if _VARIABLE.fullmatch(word)), "")
+    whole = command.program == "find" or removes_folders(command.words)
+    return next(
+        (word for word in command.words[1:] if _VARIABLE.fullmatch(word) or (whole and may_be_vital(word, home))), ""
+    )
 
 
 def _words_of_find(subject: Subject) -> Sequence[str]:

@@ -44,11 +44,45 @@ def find_endangered(line: Sequence[str], home: str) -> str:
         line: The words of a command.
         home: The user's home folder.
     """
-    if not line or not _EXPANDED.search(line[0]) or not any(map(_RECURSIVE.fullmatch, line)):
+    if not line or not _EXPANDED.search(line[0]) or not removes_folders(line):
         return ""
     places = (home + word[1:] if word == "~" or word.startswith("~/") else word for word in line[1:])
     folders = (whole_folder(os.path.normpath(place).replace("//", "/")) for place in places)
     return next((folder for folder in folders if folder != "/tmp" and is_vital(folder, home)), "")
+
+
+_EXPANSION = re.compile(r"\$(?:\w+|[@*]|\{[^{}/]*\})|(\$\([^()]*\)|`[^`]*`)")
+_UNQUOTED = {ord(mark): None for mark in "\"'"}
+
+
+def may_be_vital(word: str, home: str) -> bool:
+    """Whether a word is a vital folder where what it expands is empty: `$x/$y`, `$(y)/`, `/usr/$x`.
+
+    A substitution alone is then no word at all.
+
+    Args:
+        word: The word as it is written.
+        home: The user's home folder.
+    """
+    bare = word.translate(_UNQUOTED)
+    found = _EXPANSION.search(bare)
+    if found is None or _EXPANSION.sub("", bare[found.start() :]).strip("/*.?"):
+        return False
+    before = bare[: found.start()]
+    if not before.strip("/*.?~"):
+        return not (found[1] and found[0] == bare)
+    place = home + before[1:] if before.startswith("~/") else before
+    folder = whole_folder(os.path.normpath(place).replace("//", "/"))
+    return before.endswith("/") and folder != "/tmp" and is_vital(folder, home)
+
+
+def removes_folders(line: Sequence[str]) -> bool:
+    """Whether a line has an option such as `-r` or `--recursive`.
+
+    Args:
+        line: Its words.
+    """
+    return any(map(_RECURSIVE.fullmatch, line))
 
 
 @lru_cache(maxsize=8)

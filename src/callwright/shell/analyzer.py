@@ -12,8 +12,9 @@ from functools import lru_cache
 from callwright.core._fast import make_constructor
 from callwright.core.access import ReadPath
 from callwright.shell import parsing
+from callwright.shell.assignments import SETTERS, record_builtin, set_parameters
 from callwright.shell.constants import sets_unclear, sets_unspelled
-from callwright.shell.filling import fill_variables, list_assigned
+from callwright.shell.filling import PARAMETERS, fill_variables
 from callwright.shell.findings import (
     MAX_FILLED_CHARS,
     STDIN_SCRIPT,
@@ -52,6 +53,7 @@ _MAX_WRAPPERS = 24
 _MAX_BROKEN_BYTES = 2_000
 _MAX_JUDGED_GUESSES = 300
 _MAX_SCRIPTS = 400
+OVERNESTED = f"it holds more than {_MAX_SCRIPTS - 1} scripts; split it into several lines"
 
 
 class LineAnalyzer:
@@ -64,7 +66,8 @@ class LineAnalyzer:
         """Judge the commands of a script: the line itself, or one found inside it."""
         self.findings.scripts += 1
         if self.findings.scripts > _MAX_SCRIPTS:
-            self.findings.add_objection("it nests too many scripts")
+            self.findings.add_objection(OVERNESTED)
+            self.findings.add_danger(OVERNESTED)  # no rule and no guard sees what the others do
             return
         if (plain := parsing.split_plain(text)) is not None:
             SyntaxWalker(b"", self.findings, context, self.judge_command).visit_plain(plain, folders)
@@ -138,9 +141,13 @@ class LineAnalyzer:
             self._record(found._replace(words=()), Judgement(Verdict.READ_ONLY, "it only redirects"))
         before = len(self.findings.commands)
         given = (*found.assignments, *inner.assignments)  # x=rm eval '$x y'
-        kept = {name: [*self.findings.values.get(name, [()])] for name, _ in given}
+        if inner.words:  # sh -c '"$@"' name rm x
+            given = (*given, (PARAMETERS, None))
+        kept = {name: [*self.findings.values.get(name, [()])] for name in dict(given)}
         for name, value in given:
             self.findings.add_value(name, value)
+        if inner.words:
+            set_parameters([word.text for word in inner.words[1:]], self.findings)
         self.analyze_script(
             inner.script.text, folders, inside._replace(inside=inner.name, xargs_input=found.xargs_input)
         )
@@ -163,8 +170,8 @@ class LineAnalyzer:
             return
         if plain in EVALUATORS:
             self._analyze_subscripts(plain, found)
-            for name, value in list_assigned(plain, found):
-                self.findings.add_value(name, value)
+        if plain in SETTERS:
+            record_builtin(plain, found, self.findings)
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)

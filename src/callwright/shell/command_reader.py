@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from callwright.shell.filling import list_elements
+from callwright.shell.assignments import record_assignment
 from callwright.shell.findings import (
     NO_REDIRECTS,
     STDIN_SCRIPT,
@@ -115,7 +115,7 @@ class CommandReader(WordReader):
         for child in node.children:
             if child.type == "variable_assignment":
                 name, value = self._read_assignment(child)
-                self.set_variable(name, value, self._read_elements(child))
+                self.set_variable(name, value, self.text(child))
                 words.append(Word(f"{name}={'' if value is None else value}"))
             elif child.is_named and child.type != "variable_name":
                 words.append(self.word(child))
@@ -131,7 +131,7 @@ class CommandReader(WordReader):
         self.check_gaps(parts)
         assignments = tuple(self._read_assignment(part, exported=False) for part in parts)
         for part, (name, value) in zip(parts, assignments, strict=True):
-            self.set_variable(name, value, self._read_elements(part))
+            self.set_variable(name, value, self.text(part))
         self.report(FoundCommand((), self.text(node), folders, self.context, assignments))
         return folders, folders
 
@@ -155,14 +155,11 @@ class CommandReader(WordReader):
             self.findings.add_objection(f"it sets {name or 'a variable'}, which may change what programs do")
         return name, value.text if value.literal else None
 
-    def _read_elements(self, assignment: Node) -> Sequence[str]:
-        return next((list_elements(self.text(child)) for child in assignment.children if child.type == "array"), ())
-
-    def set_variable(self, name: str, value: str | None, elements: Sequence[str] = ()) -> None:
-        """Record the value that the line itself gives to a variable, or the elements of an array."""
+    def set_variable(self, name: str, value: str | None, assignment: str = "") -> None:
+        """Record the value that the line itself gives to a variable, by an assignment or in another way."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        self.findings.add_value(name, *(elements or (value,)))
+        record_assignment(name, value, assignment, self.findings)
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

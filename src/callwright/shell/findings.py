@@ -1,7 +1,7 @@
 """What the analysis of one line has found so far, and which paths a pipeline hands to xargs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from callwright.core.access import Access, ReadPath
@@ -283,6 +283,7 @@ class FoundCommand(NamedTuple):
 MAX_FILLED_CHARS = 100_000
 """A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
 _MAX_VALUES = 4
+_MAX_JOINED = 20
 
 
 class Findings:
@@ -302,6 +303,11 @@ class Findings:
         """
         self.most_values = 1
         """How many values a variable has at most."""
+        self.joined: dict[str, list[tuple[str, ...]]] = {}
+        """The same values with what the line adds to them, as by `x+=y`."""
+        self.lost: set[str] = set()
+        """The variables that may hold more than these values."""
+        self.combined_chars = 0
         self.constants: set[str] = set()
         """The variables that were replaced by the text they hold."""
         self.links = False
@@ -335,6 +341,18 @@ class Findings:
         values.insert(0, known)
         del values[_MAX_VALUES:]
         self.most_values = max(self.most_values, len(values))
+        self.set_joined(name, [known, *self.joined.get(name, ())])
+
+    def set_joined(self, name: str, values: Iterable[tuple[str, ...]]) -> None:
+        """Record what a variable may hold if everything that the line adds to it is added, the newest first."""
+        self.joined[name] = list(dict.fromkeys(values))
+        if len(self.joined[name]) > _MAX_JOINED:
+            del self.joined[name][_MAX_JOINED:]
+            self.lost.add(name)
+
+    def list_possible(self, name: str) -> list[tuple[str, ...]]:
+        """Return all values that a variable may hold as far as the line tells."""
+        return list(dict.fromkeys([*self.joined.get(name, ()), *self.values.get(name, ())]))
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""

@@ -28,6 +28,7 @@ class InnerCommand(NamedTuple):
 
     name: str
     words: tuple[Word, ...] = ()
+    """The command, or the arguments of the script."""
     script: Word | None = None
     doubt: str = ""
     """Why a command behind this wrapper cannot count as read-only; empty when it can."""
@@ -252,7 +253,7 @@ def _unwrap_shell(name: str, words: Sequence[Word]) -> InnerCommand | None:
     alike = words[place].literal and name not in _C_SHELLS and _SAME_EVERYWHERE.match(words[place].text)
     if name not in _PLAIN_SHELLS and not alike:
         doubt = doubt or f"{name} reads its scripts differently"
-    return InnerCommand(f"{name} -c", script=words[place], doubt=doubt)
+    return InnerCommand(f"{name} -c", tuple(words[place + 1 :]), words[place], doubt)
 
 
 def _read_shell_letters(words: Sequence[Word], place: int, doubt: str) -> tuple[int, str]:
