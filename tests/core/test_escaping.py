@@ -95,5 +95,11 @@ def test_joiners_elsewhere_are_removed(text: str) -> None:
     assert remove_hidden(text).isprintable() and "\\u20" in visible_prose(text)
 
 
+def test_non_joiners_stay_in_what_is_read_and_show_in_names() -> None:
+    for text in ("می\u200cخواهم", "ខ្មែរ\u200bភាសា"):
+        assert visible(text) == text and "\\u20" in visible_line(text)
+    assert visible("a\u00a0b می\u200c x") == "a\\xa0b می\\u200c x"
+
+
 def test_removed_spaces_do_not_join_words() -> None:
     assert remove_hidden("a\u3000b\u2028c\u00a0\u00a0d\x00") == "a b c  d"

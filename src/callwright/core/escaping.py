@@ -26,6 +26,9 @@ _FLAGS = re.compile(
 _NON_JOINER = "\u200c"
 _THIN_BREAK = "\u200b"
 _FIRM_SPACES = "\u00a0\u202f"
+_SPELLING_ON_SCREEN = _THIN_BREAK + _NON_JOINER
+"""Hidden characters that the spelling of some language needs. Not the joiner: terminals disagree about its width."""
+_SPELLING = _SPELLING_ON_SCREEN + _JOINER + _FIRM_SPACES
 # blocks of scripts whose spelling needs joiners (Arabic to Sinhala, Tibetan, Mongolian and presentation forms), and of
 # those that separate words with a space of no width (Thai, Lao, Myanmar, Khmer)
 _JOINING = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
@@ -37,16 +40,18 @@ _MOST_MARKS = 3
 def visible(text: str) -> str:
     """Return the text with every character escaped that a terminal would obey or hide.
 
-    Line breaks and tabs stay, and so do the joiners and selectors of an emoji and a space between wide characters.
+    Line breaks and tabs stay, and so do the joiners and selectors of an emoji, a space between wide characters, and
+    non-joiners between letters of scripts whose spelling needs them.
     """
     if text.isascii() and text.isprintable():
         return text
-    return _escape_text(text, _escape, keep="\n\t")
+    return _escape_text(text, _escape, keep="\n\t", spelling=_SPELLING_ON_SCREEN)
 
 
 def visible_line(text: str) -> str:
-    r"""Return the text in one line: like `visible`, with line breaks as `⏎` and tabs as `\t`.
+    r"""Return the text in one line: like `visible`, with line breaks as `⏎`, tabs as `\t` and all non-joiners escaped.
 
+    It is for names, commands and questions: of two that differ in a non-joiner only, each must be told from the other.
     A text with `⏎` in it shows that character as an escape, so that the sign always means a line break.
     """
     if text.isascii() and text.isprintable():
@@ -62,8 +67,7 @@ def visible_json(text: str) -> str:
 def visible_prose(text: str) -> str:
     """Return a text for a model in which it reads no more than the user sees, with hidden characters as escapes.
 
-    Like `visible`, but what the spelling of a language needs stays: joiners between letters of scripts that have them,
-    and a no-break space between two visible characters.
+    Like `visible`, but joiners between such letters and a no-break space between two visible characters stay too.
     """
     return _treat_lines(text, _escape)
 
@@ -77,7 +81,7 @@ def _treat_lines(text: str, escape: Callable[[str], str]) -> str:
     # line by line, because most lines of a long file need no look at their characters
     lines = text.split("\n")
     return "\n".join(
-        line if line.isascii() and line.isprintable() else _escape_text(line, escape, keep="\t", spelling=True)
+        line if line.isascii() and line.isprintable() else _escape_text(line, escape, keep="\t", spelling=_SPELLING)
         for line in lines
     )
 
@@ -108,7 +112,7 @@ def looks_latin(word: str) -> bool:
     return not word.isascii() and bool(word) and all(ord(character) in _DRAWN_ALIKE for character in word)
 
 
-def _escape_text(text: str, escape: Callable[[str], str], keep: str = "", *, spelling: bool = False) -> str:
+def _escape_text(text: str, escape: Callable[[str], str], keep: str = "", spelling: str = "") -> str:
     flags = {at for found in _FLAGS.finditer(text) for at in range(*found.span())}
     marks, shown = 0, list[str]()
     for at, character in enumerate(text):
@@ -120,7 +124,7 @@ def _escape_text(text: str, escape: Callable[[str], str], keep: str = "", *, spe
         marks = marks + 1 if category in ("Mn", "Me") else 0
         hidden = not character.isprintable() or _BLANK.match(character) is not None
         stray = hidden and at not in flags and not _is_part_of_symbol(text, at)
-        stray = stray and not (spelling and _is_part_of_word(text, at))
+        stray = stray and not (character in spelling and _is_part_of_word(text, at))
         piled = marks > _MOST_MARKS or (marks > 0 and not _can_carry_mark(text[max(at - 1, 0) : at]))
         shown.append(escape(character) if stray or piled else character)
     return "".join(shown)
