@@ -96,6 +96,8 @@ brief = Agent(Model(reply), executor=_everything, sessions=store, name="brief", 
 asking = Agent(Model(reply), [note, keyed], sessions=store, name="asking")
 _hasty = Executor(Registry(note, keyed), limits=TurnLimits(question_seconds=1.0))
 hasty = Agent(Model(reply), executor=_hasty, sessions=store, name="hasty")
+_patient = Executor(Registry(note, keyed), limits=TurnLimits(question_seconds=None))
+patient = Agent(Model(reply), executor=_patient, sessions=store, name="patient")
 _inner = Agent(Model(reply), executor=Executor(Registry(note, keyed), Policies(AllowEverything())), sessions=store)
 
 

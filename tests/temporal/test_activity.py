@@ -2,8 +2,8 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.common import RetryPolicy as TemporalRetryPolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.testing import ActivityEnvironment
+from tests.waiting import LONG_SECONDS
 
 from callwright import Agent, Answers, Done, Effect, Executor, Paused, Registry, RunLimits, SqliteStore, ToolCall, tool
 from callwright.agent import Requests
@@ -22,10 +23,11 @@ from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.errors import Cancelled
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.hooks.base import Halt, Hook
-from callwright.providers.base import ProviderError
+from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.retry import RetryPolicy
 from callwright.sessions import QuestionClosed, SessionStore, StoredRecord, list_waiting, record_answers
 from callwright.sessions.records import Said
+from callwright.temporal import activity
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import keep_prompt
 from callwright.temporal.workflow import RunWorkflow, question_key
@@ -57,6 +59,7 @@ async def advance(
     scheduled: datetime = datetime.fromtimestamp(0, UTC),  # noqa: B008 - it is the same each time
     hooks: Sequence[Hook] = (),
     environment: ActivityEnvironment | None = None,
+    told: list[Any] | None = None,
     **order: Any,
 ) -> dict[str, Any]:
     executor = Executor(Registry(*(tools or [change])), hooks=hooks)
@@ -76,9 +79,9 @@ async def advance(
         "open": [],
         "lapsed": False,
     }
-    return await environment.run(
-        Advance({"desk": agent}, lambda store, session: None).advance, {**given, "position": 0, **order}
-    )
+    told = [] if told is None else told
+    made = Advance({"desk": agent}, lambda store, session: told.append((store, session)))
+    return await environment.run(made.advance, {**given, "position": 0, **order})
 
 
 async def test_retry_does_not_start_a_reached_limit_again(store: SqliteStore) -> None:
@@ -243,6 +246,27 @@ async def test_question_that_was_not_open_at_the_end_of_the_time_waits(store: Sq
     assert [outcome.text for outcome in await _read_outcomes(store)] == ["changed 1"]
 
 
+async def test_answer_at_the_last_moment_counts(store: SqliteStore) -> None:
+    key = await keep_prompt(store, "go")
+    first = await advance(store, ToolCall("c1", "change", {"n": 1}), prompt=key, key=key)
+    (waiting,) = await list_waiting(store)
+    await record_answers(store, "s", Answers.approving(waiting.questions))
+    report = await advance(store, "done", key=key, open=first["open"], position=first["position"], lapsed=True)
+    assert report == {"state": "done", "position": len(await store.read("s")), "open": [], "expires": 0}
+    assert [outcome.text for outcome in await _read_outcomes(store)] == ["changed 1"]
+
+
+async def test_worker_is_told_of_runs_that_wait(store: SqliteStore) -> None:
+    told: list[Any] = []
+    key = await keep_prompt(store, "go")
+    first = await advance(store, ToolCall("c1", "change", {"n": 1}), told=told, prompt=key, key=key)
+    assert told == [(store, "s")]
+    (waiting,) = await list_waiting(store)
+    await record_answers(store, "s", Answers.approving(waiting.questions))
+    await advance(store, "done", told=told, key=key, open=first["open"], position=first["position"])
+    assert told == [(store, "s")]
+
+
 async def begin_to_wait(store: SqliteStore, environment: ActivityEnvironment) -> "tuple[str, asyncio.Task[Any]]":
     began = asyncio.Event()
 
@@ -272,14 +296,51 @@ async def test_cancelled_run_stops_its_call(store: SqliteStore) -> None:
     assert isinstance(outcome, Failed) and isinstance(outcome.error, Cancelled) and outcome.started
 
 
-async def test_run_of_a_stopped_worker_is_left_to_another(store: SqliteStore) -> None:
+async def test_cancelled_run_that_does_not_end_is_cut(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "_CLOSING_SECONDS", 0.05)
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    class Stubborn(ScriptedProvider):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.Event().wait()  # closes a connection that does not answer
+                ended.set()
+            yield TextDelta("never said")
+
+    environment, key = ActivityEnvironment(), await keep_prompt(store, "go")
+    agent = Agent(Stubborn(), sessions=store, name="desk")
+    environment.info = replace(environment.info, workflow_id="callwright/s")
+    order: dict[str, Any] = {
+        "agent": "desk",
+        "session": "s",
+        "turns": 5,
+        "prompt": key,
+        "key": key,
+        "open": [],
+        "lapsed": False,
+    }
+    made = Advance({"desk": agent}, lambda store, session: None)
+    running = asyncio.create_task(environment.run(made.advance, {**order, "position": 0}))
+    await began.wait()
+    environment.cancel(cancellation_details=ActivityCancellationDetails(cancel_requested=True))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    async with asyncio.timeout(LONG_SECONDS):
+        await ended.wait()
+
+
+async def test_run_of_a_stopped_worker_is_left_to_another(store: SqliteStore, caplog: pytest.LogCaptureFixture) -> None:
     environment = ActivityEnvironment()
     key, running = await begin_to_wait(store, environment)
     environment.cancel(cancellation_details=ActivityCancellationDetails(worker_shutdown=True))
     with pytest.raises(ApplicationError, match="the worker was stopped") as stopped:
         await running
     assert stopped.value.type == "WorkerStopped" and not stopped.value.non_retryable
-    assert await _read_outcomes(store) == []
+    assert await _read_outcomes(store) == [] and not caplog.records  # a restart is no failure
 
     @tool(effect=Effect.READ)
     async def wait() -> str:
@@ -295,6 +356,7 @@ def test_flood_of_signals_neither_holds_up_a_run_nor_hides_its_answers() -> None
     run = RunWorkflow({"open": [waiting]})
     run.note_answered({"keys": [waiting, waiting[:-1], 5, None]})
     run.note_answered({"keys": [f"{number:016x}" for number in range(100_000)]})
+    run.note_answered({"keys": ["x" * 5_000, "x"]})  # they would be part of the next history
     for nonsense in (None, [waiting], {"keys": waiting}, {"keys": {waiting: 1}}):
         run.note_answered(nonsense)
     assert run._answered == [waiting, *(f"{number:016x}" for number in range(99_900, 100_000))]  # pyright: ignore[reportPrivateUsage] - the server shows it to no one
@@ -339,6 +401,7 @@ async def test_errors_say_whether_a_retry_helps(store: SqliteStore, kind: str, f
     with pytest.raises(ApplicationError) as failed:
         await advance(store, prompt=key, key=key, session=session)
     assert (failed.value.type, failed.value.non_retryable) == (kind, final)
+    assert failed.value.next_retry_delay is None  # the delays of the workflow count
     await hold.release()
 
 

@@ -107,6 +107,10 @@ async def test_prompt_is_redacted_like_records(tmp_path: Path) -> None:
         (RPCStatusCode.DEADLINE_EXCEEDED, True),
         (RPCStatusCode.UNAVAILABLE, True),
         (RPCStatusCode.INVALID_ARGUMENT, False),
+        (RPCStatusCode.NOT_FOUND, False),
+        (RPCStatusCode.PERMISSION_DENIED, False),
+        (RPCStatusCode.UNAUTHENTICATED, False),
+        (RPCStatusCode.UNIMPLEMENTED, False),
     ],
 )
 async def test_prompt_of_a_start_that_may_have_arrived_is_kept(
@@ -114,9 +118,27 @@ async def test_prompt_of_a_start_that_may_have_arrived_is_kept(
 ) -> None:
     server = Server(status, lambda: None)
     with pytest.raises(TemporalError, match="failed"):
-        await Runs(cast("Any", server), store, "queue", {}).start("desk", "go")
+        await Runs(cast("Any", server), store, "queue", {}).start("desk", "go", session="own")
     (order,) = server.orders
+    assert (order["agent"], order["session"]) == ("desk", "own")
     assert (await store.read_blob(order["prompt"]) is not None) == kept
+
+
+@pytest.mark.parametrize("wrong", ["", None, 7, Agent(ScriptedProvider(), name="desk")])
+async def test_start_needs_the_name_of_an_agent(store: SqliteStore, wrong: Any) -> None:
+    server = Server(RPCStatusCode.OK, lambda: None)
+    with pytest.raises(UsageError, match="expected the name of an agent of the workers"):
+        await Runs(cast("Any", server), store, "queue", {}).start(wrong, "go")
+    assert not server.orders
+
+
+def test_address_and_files_of_other_programs_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = tmp_path / "temporal.toml"
+    settings.write_text('[profile.default]\naddress = "elsewhere:7233"\napi_key = "of another program"\n')
+    monkeypatch.setenv("TEMPORAL_CONFIG_FILE", str(settings))
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "elsewhere:7233")
+    monkeypatch.setenv("TEMPORAL_NAMESPACE", "other")
+    assert read_security() == {}  # the command and the caller name the server
 
 
 class EndedWorkflow:
@@ -390,6 +412,8 @@ async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore)
         await Runs.connect(sessions=MemoryStore())
     for wrong, message in (
         ({"turns": 0}, "must be positive"),
+        ({"attempts": 0}, "must be positive"),  # for the server, without end
+        ({"heartbeat_seconds": 0}, "must be positive"),
         ({"heartbeat_seconds": float("nan")}, "must be positive"),
         ({"heartbeat_seconds": float("inf")}, "at most 86400"),
         ({"queue": ""}, "name of a queue"),

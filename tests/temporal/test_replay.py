@@ -6,12 +6,23 @@ fail too: let the new code take the old steps for them (`workflow.patched`). Add
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from temporalio import workflow
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+from temporalio.worker import (
+    ContinueAsNewInput,
+    ExecuteWorkflowInput,
+    Interceptor,
+    Replayer,
+    StartActivityInput,
+    UnsandboxedWorkflowRunner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
 
 from callwright.temporal.workflow import SIGNAL, WORKFLOW, RunWorkflow
 
@@ -23,10 +34,58 @@ def read_history(path: Path) -> WorkflowHistory:
     return WorkflowHistory.from_json(f"callwright/{path.stem}", history)
 
 
+class Recorder(Interceptor):
+    """Records what a replayed workflow orders, and how it ends: a replay by itself compares only kinds of steps."""
+
+    def __init__(self) -> None:
+        self.orders: list[Any] = []
+        self.ends: list[Any] = []
+
+    def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: A002 - its name there
+        recorder = self
+
+        class Outbound(WorkflowOutboundInterceptor):
+            def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002 - as above
+                recorder.orders.append(json.loads(json.dumps(input.args)))
+                return super().start_activity(input)
+
+            def continue_as_new(self, input: ContinueAsNewInput) -> NoReturn:  # noqa: A002 - as above
+                recorder.ends.append(json.loads(json.dumps(input.args)))
+                super().continue_as_new(input)
+
+        class Inbound(WorkflowInboundInterceptor):
+            def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+                super().init(Outbound(outbound))
+
+            async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002 - as above
+                result = await super().execute_workflow(input)
+                recorder.ends.append([result])
+                return result
+
+        return Inbound
+
+
+def read_payloads(event: HistoryEvent) -> Any:
+    """Return what an event carries to an activity or out of the workflow; None for the others."""
+    match event.WhichOneof("attributes"):
+        case "activity_task_scheduled_event_attributes":
+            found = event.activity_task_scheduled_event_attributes.input
+        case "workflow_execution_completed_event_attributes":
+            found = event.workflow_execution_completed_event_attributes.result
+        case "workflow_execution_continued_as_new_event_attributes":
+            found = event.workflow_execution_continued_as_new_event_attributes.input
+        case _:
+            return None
+    return [json.loads(payload.data) for payload in found.payloads]
+
+
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_earlier_runs_go_on(path: Path) -> None:
-    replayer = Replayer(workflows=[RunWorkflow], workflow_runner=UnsandboxedWorkflowRunner())
-    await replayer.replay_workflow(read_history(path))
+    recorder, history = Recorder(), read_history(path)
+    replayer = Replayer(workflows=[RunWorkflow], workflow_runner=UnsandboxedWorkflowRunner(), interceptors=[recorder])
+    await replayer.replay_workflow(history)
+    stored = [found for event in history.events if (found := read_payloads(event)) is not None]
+    assert [*recorder.orders, *recorder.ends] == stored
 
 
 @workflow.defn(name=WORKFLOW, sandboxed=False)
