@@ -49,10 +49,10 @@ class StoredOutputs:
 _GIVEN_ID = rf'{READER}\(id="(\w+)"\)'
 
 
-def find_output_ids(outcome: Completed | Failed) -> list[str]:
+def find_output_ids(outcome: Completed | Failed) -> Sequence[str]:
     """Return the ids under which the model was told to read the whole of an output."""
     text = outcome.text
-    return re.findall(_GIVEN_ID, text) if READER in text else []
+    return re.findall(_GIVEN_ID, text) if READER in text else ()
 
 
 def _read_part(text: str, output_id: str, offset: int, limit: int) -> str:

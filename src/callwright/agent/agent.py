@@ -1,6 +1,6 @@
 """The `Agent` class, which runs a model with tools until there is a result."""
 
-import secrets
+import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import suppress
@@ -292,7 +292,7 @@ class Agent:
         paused = request.session_id in self._paused
         unnamed = self._temporary and (not request.session_id or request.lineage is not None or paused)
         kept = not unnamed or paused  # a second resume, for example, may fail while the first one runs
-        request.session_id = request.session_id or secrets.token_hex(16)
+        request.session_id = request.session_id or os.urandom(16).hex()
         hold = watch = None
         try:
             if self.limits.prices is None and (self.executor.observe is not None or request.lineage is not None):

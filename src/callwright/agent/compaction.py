@@ -9,11 +9,10 @@ from typing import Literal, Protocol, TypeAlias
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import frozen, replace
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import Output, Part, Text, tokens_for
+from callwright.core.content import CHARS_PER_TOKEN, Output, Part, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import (
     AssistantMessage,
-    AssistantPart,
     History,
     Message,
     Thinking,
@@ -38,10 +37,16 @@ def estimate_message_tokens(message: Message) -> int:
             content = outcome.output.content if isinstance(outcome, Completed) else outcome.error.message
             chars += _MESSAGE_CHARS + (len(content) if type(content) is str else count_content_chars(content))
     elif isinstance(message, AssistantMessage):
-        chars += sum(map(_count_part_chars, message.parts))
+        for part in message.parts:
+            if not isinstance(part, ToolCall):
+                chars += _count_text_chars(part)
+                continue
+            arguments = part.arguments
+            written = arguments if isinstance(arguments, (str, bytes)) else repr(arguments)
+            chars += _MESSAGE_CHARS + len(part.name) + len(written)
     else:
         chars += count_content_chars(message.content)
-    return tokens_for(chars)
+    return -(-chars // CHARS_PER_TOKEN)
 
 
 def count_content_chars(content: str | tuple[Part, ...]) -> int:
@@ -51,14 +56,9 @@ def count_content_chars(content: str | tuple[Part, ...]) -> int:
     return sum(len(part.text) if isinstance(part, Text) else _IMAGE_CHARS for part in content)
 
 
-def _count_part_chars(part: AssistantPart) -> int:
-    if isinstance(part, ToolCall):
-        arguments = part.arguments
-        chars = len(arguments) if isinstance(arguments, (str, bytes)) else len(repr(arguments))
-        return _MESSAGE_CHARS + len(part.name) + chars
-    if isinstance(part, Thinking):
-        return len(part.text) + (0 if part.opaque is None else len(repr(part.opaque)))
-    return len(part.text)
+def _count_text_chars(part: Text | Thinking) -> int:
+    opaque = part.opaque if isinstance(part, Thinking) else None
+    return len(part.text) + (0 if opaque is None else len(repr(opaque)))
 
 
 CompactionMethod: TypeAlias = Literal["summary", "drop"]

@@ -83,7 +83,8 @@ async def _ask_with_retries(
     attempt = 1
     while True:
         try:
-            return _check_message(await drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS))
+            message = await drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS)
+            return message if _is_usual(message) else _check_message(message)
         except ProviderError as error:
             failure = error
         except (UsageError, KeyboardInterrupt, GeneratorExit):
@@ -110,11 +111,9 @@ def _check_message(message: object) -> AssistantMessage:
     """Refuse what is not a message: stored, it would make the session unreadable. Every call gets a unique id."""
     if isinstance(message, AssistantMessage) and _is_usage(message.usage):
         parts, stop, model = cast("tuple[Any, Any, Any]", (message.parts, message.stop, message.model))
-        if isinstance(stop, str) and isinstance(model, str):
-            if _is_usual(parts):
-                return _drop_refused_calls(message)
-            if issubclass(type(parts), (tuple, list)) and all(map(_is_part, parts)):
-                return ensure_unique_ids(_drop_refused_calls(message))
+        known = isinstance(stop, str) and isinstance(model, str) and issubclass(type(parts), (tuple, list))
+        if known and all(map(_is_part, parts)):
+            return ensure_unique_ids(_drop_refused_calls(message))
     raise ProviderError(f"the provider returned a malformed message: {safe_repr(message)}", fault="unavailable")
 
 
@@ -134,12 +133,15 @@ def _is_usage(usage: Any) -> bool:
     return {*map(type, counts)} == {int}
 
 
-def _is_usual(parts: tuple[object, ...]) -> bool:
+def _is_usual(message: Any) -> bool:
     """Tell quickly of the commonest message that it is one: a single call, with an id and arguments as text."""
-    if type(parts) is not tuple or len(parts) != 1:
+    if type(message) is not AssistantMessage or type(parts := message.parts) is not tuple or len(parts) != 1:
         return False
-    call = parts[0]
-    return type(call) is ToolCall and type(call.arguments) is type(call.name) is type(call.id) is str and call.id != ""
+    call: Any = parts[0]
+    if type(call) is not ToolCall or not type(call.arguments) is type(call.name) is type(call.id) is str:
+        return False
+    plain = type(message.stop) is type(message.model) is str and message.stop == "calls"
+    return plain and call.id != "" and _is_usage(message.usage)
 
 
 def _is_part(part: Any) -> bool:

@@ -61,21 +61,22 @@ _NO_IDS: frozenset[str] = frozenset()
 class OpenTurn:
     """A model message whose calls have no outcomes yet; it joins the history together with them.
 
-    What most turns never have, such as questions, is an empty value of the class until a turn has it.
+    What most turns never have, such as questions, is an empty value that all turns share until a turn has it.
     """
 
-    digests: Mapping[str, str] | None = None
-    """What was about to run, by call id; None before the calls were started."""
-    begun = _NO_IDS
-    """Ids of the calls whose start is on record."""
-    ended: Mapping[str, Ending] = _NOTHING
-    kept: dict[str, list[Json]] | None = None
-    """Notes of running tools, by the path of the call."""
-    replies: Mapping[str, Reply] = _NOTHING
-    questions: Mapping[str, Question] = _NOTHING
-    """The questions of this turn that are on record, by id."""
-    waiting: Mapping[str, tuple[Question, ...]] = _NOTHING
-    """What calls asked while they ran, themselves or by a call inside, by call id; with the answers they run again."""
+    __slots__ = (
+        "begun",
+        "calls",
+        "digests",
+        "ended",
+        "kept",
+        "message",
+        "questions",
+        "replies",
+        "stored",
+        "turn_id",
+        "waiting",
+    )
 
     def __init__(
         self, message: AssistantMessage, turn_id: str, calls: tuple[ToolCall, ...], *, stored: bool = False
@@ -84,6 +85,18 @@ class OpenTurn:
         self.turn_id = turn_id
         self.calls = calls
         self.stored = stored
+        self.digests: Mapping[str, str] | None = None
+        """What was about to run, by call id; None before the calls were started."""
+        self.begun = _NO_IDS
+        """Ids of the calls whose start is on record."""
+        self.ended: Mapping[str, Ending] = _NOTHING
+        self.kept: dict[str, list[Json]] | None = None
+        """Notes of running tools, by the path of the call."""
+        self.replies: Mapping[str, Reply] = _NOTHING
+        self.questions: Mapping[str, Question] = _NOTHING
+        """The questions of this turn that are on record, by id."""
+        self.waiting: Mapping[str, tuple[Question, ...]] = _NOTHING
+        """What calls asked while they ran, themselves or by a call inside, by call id; with the answers they go on."""
 
     def add_questions(self, questions: Sequence[Question], *, paused: bool) -> None:
         """Add questions that are on record; unless `paused`, a call inside which one was asked still runs."""

@@ -62,6 +62,7 @@ class Spending:
 
     __slots__ = (
         "_around",
+        "_bounded",
         "_counts",
         "_earlier",
         "_fields",
@@ -107,6 +108,8 @@ class Spending:
         """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
         self._outer: Callable[[Usage, float | None], None] | None = None
         self._around: Spending | None = None
+        self._bounded = limits.tokens is not None or limits.money is not None
+        """Whether tokens or money are limited, here or in a run around this one."""
         self._model = ""
 
     @property
@@ -137,6 +140,7 @@ class Spending:
         run `around` this one may use bounds this one too: several inner runs must not use its limit once each.
         """
         self._outer, self._model, self._around = outer, model, around
+        self._bounded = self._bounded or around is not None
 
     def _report(self, outer: Callable[[Usage, float | None], None], usage: Usage, cost: float | None) -> None:
         prices = prices_for(self._model) if cost is None else None
@@ -208,7 +212,7 @@ class Spending:
         limits = self.limits
         if self.turns + self._earlier[0] >= limits.turns:
             return "turns", f"the limit of {limits.turns} turn{'' if limits.turns == 1 else 's'} is reached"
-        if (used_up := self._find_used_up()) is not None:
+        if self._bounded and (used_up := self._find_used_up()) is not None:
             return used_up
         if self.deadline is not None and monotonic() >= self.deadline:
             return "seconds", f"the limit of {limits.seconds:g} s is reached"

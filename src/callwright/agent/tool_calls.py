@@ -82,9 +82,9 @@ async def make_calls(
     try:
         executor_turn = _make_turn(transcript, turn, calls, catalog, parts)
         if len(calls) == 1:  # by itself: a coroutine less that waits with it
-            outcomes = [await parts.executor.make_call(calls[0], answers, executor_turn)]
+            outcomes: Sequence[Outcome] = (await parts.executor.make_call(calls[0], answers, executor_turn),)
         else:
-            outcomes = await parts.executor.execute(calls, answers=answers, turn=executor_turn) if calls else []
+            outcomes = await parts.executor.execute(calls, answers=answers, turn=executor_turn) if calls else ()
     except _ChangedCall:
         outcomes = list(map(partial(turn.fail_unfinished, why=_CRASHED), calls))
     except asyncio.CancelledError as stopped:
@@ -103,7 +103,8 @@ async def make_calls(
         endings = note_text_calls(endings, parts.executor.stats)
     endings = transcript.spending.count_outcomes(endings)
     keep_outputs(transcript, endings, parts.executor.outputs, durable=parts.durable)
-    await transcript.close_turn(turn, endings)
+    if not transcript.close_at_once(turn, endings):
+        await transcript.close_turn(turn, endings)
     return endings
 
 
@@ -214,7 +215,7 @@ def _make_turn(
         transcript.watch.cancellation,
         None if parts.ask is None else _record_asking(parts.ask, transcript, turn, running=True),
         _TurnJournal(transcript, turn, calls) if parts.durable else None,
-        _observer_for(transcript, calls, parts),
+        _observer_for(transcript, calls, parts) if parts.durable or transcript.emit is not None else None,
         _record_starts(transcript, turn, catalog) if parts.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
         transcript.keep,

@@ -1,7 +1,7 @@
 """The transcript of a session: replays its records, and stores every message before it joins the history."""
 
 import asyncio
-import secrets
+import os
 from collections.abc import Awaitable, Callable, Sequence
 
 from callwright.agent.cancel_watch import CancelWatch
@@ -16,7 +16,7 @@ from callwright.core.calls import Question, Reply, ToolCall
 from callwright.core.errors import CallwrightError, describe_raised
 from callwright.core.events import BatchBegan
 from callwright.core.json import Json
-from callwright.core.messages import AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
+from callwright.core.messages import NO_USAGE, AssistantMessage, History, Message, ToolMessage, Usage, UserMessage
 from callwright.executor.driver import drive, is_cancelling
 from callwright.sessions.base import SessionError, SessionHold
 from callwright.sessions.memory import MemoryHold
@@ -78,7 +78,7 @@ class Transcript:
         self._last: AssistantMessage | None = None
         self._used_answers = frozenset(replay.used_answers) or _NO_IDS
         self.grants = tuple(replay.grants)
-        self._run_id = secrets.token_hex(8)
+        self._run_id = os.urandom(8).hex()
         """Part of turn ids, so that idempotency keys never repeat, not even in a new session of the same name."""
         self._unsaved: tuple[Record, ...] = ()
         self._run = tuple(replay.run)
@@ -283,14 +283,22 @@ class Transcript:
         spent = self.spending
         return Paused(questions, spent.usage, self.session_id, spent.turns, spent.known_cost)
 
+    def close_at_once(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> bool:
+        """Close a turn of a session in memory of which nothing is stored yet; False if that is not what it is."""
+        if self._in_memory is None or turn.stored or self._unsaved or self._failure or self._handover is not None:
+            return False
+        message = _outcomes(tuple(outcomes))
+        if not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
+            return False
+        self._append_turn(turn, message)
+        if self.emit is not None:
+            self.emit_turn_end()
+        return True
+
     async def close_turn(self, turn: OpenTurn, outcomes: Sequence[Ending]) -> None:
         """Store the outcomes, then add the turn to the history."""
         message = _outcomes(tuple(outcomes))
-        if self._unsaved or turn.stored or self._handover is not None:
-            await self._store(*self._opening_records(turn), _said(message, "", ""))
-        # Nothing of this turn is stored yet, the usual case without a journal: skip the record lists.
-        elif self._failure or not self._in_memory or not self._in_memory.keep_turn(turn.message, turn.turn_id, message):
-            await self._append(_said(turn.message, turn.turn_id, ""), _said(message, "", ""))
+        await self._store(*self._opening_records(turn), _said(message, "", ""))
         self._append_turn(turn, message)
         self.emit_turn_end()
 
@@ -377,8 +385,8 @@ class Transcript:
         self._add_tokens(message)
 
     def _add_tokens(self, message: Message, *, estimate: bool = False) -> None:
-        reported = message.usage.total if isinstance(message, AssistantMessage) and not estimate else 0
-        if reported:
+        usage = message.usage if isinstance(message, AssistantMessage) and not estimate else NO_USAGE
+        if usage is not NO_USAGE and (reported := usage.total):
             self.tokens = reported  # covers everything up to this message, so it replaces the sum
         else:
             self.tokens += estimate_message_tokens(message)

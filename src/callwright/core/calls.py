@@ -86,7 +86,8 @@ class Completed:
     @property
     def text(self) -> str:
         """The text for the model."""
-        return self.output.text
+        content = self.output.content
+        return content if type(content) is str else self.output.text
 
 
 @frozen

@@ -198,9 +198,9 @@ class FastPath:
             item = item or tool.admit(call, values, turn.session_id)
             return await self._finish(item, turn, self._settle(item, turn, raised), began, count_cancellations())
         if not ended:  # here too: a coroutine of its own would live as long as the call waits
-            task = asyncio.current_task()
+            parts, deadline, failed = self._runtime.loops.get(), None, None
+            task, deadlines = asyncio.current_task(parts.loop), parts.deadlines
             cancellations = 0 if task is None else task.cancelling()
-            deadlines, deadline, failed = self._runtime.loops.get().deadlines, None, None
             if tool.seconds != inf:  # only now: no deadline can pass while the event loop stands still
                 deadline = deadlines.start(deadlines.now() + tool.seconds - (perf_counter() - began), order, task)
             try:
