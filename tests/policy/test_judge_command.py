@@ -425,7 +425,6 @@ def test_rule_for_every_command_covers_those_that_are_not_known(tmp_path: Path) 
         "csplit -s notes.txt 2",
         "cp -b notes.txt README",
         "git worktree add tree",
-        "git remote add origin https://example.com/x",
     ],
 )
 def test_plain_writers_run_unasked_in_auto_mode(tmp_path: Path, line: str) -> None:

@@ -525,7 +525,7 @@ def _add_hook(folder: Path, name: str) -> None:
     ("hook", "line"),
     [
         ("reference-transaction", "git branch foo"),
-        ("reference-transaction", "git remote rename a b"),
+        ("reference-transaction", "git remote set-head origin main"),
         ("post-index-change", "git reset -q"),
         ("post-index-change", "git mv a b"),
         ("post-index-change", "git sparse-checkout set src"),

@@ -135,6 +135,10 @@ _RUNNING_OPTIONS = (
     "--output",
     "-o",
 )
+_TAKES_MESSAGE = frozenset(("commit", "tag", "merge"))
+"""Sub-commands for which whatever follows the letter m in an option is a message: `-m"fix"`, `-am"fix"`."""
+_REDIRECTS = {"remote": ("add", "set-url", "rename"), "submodule": ("init", "sync")}
+"""What changes the addresses in the settings, which decide where a later push or fetch goes."""
 _HELPER = re.compile(r"[\w+.-]+::")
 """An address that git hands to a program: `ext::sh -c x`."""
 _OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
@@ -293,7 +297,7 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
     named = (*list_files(verb, words[1:], folders), *_list_targets(verb, words[1:], folders))
     touched = (*resolve_as(WritePath, ["."], folders), *named)
     marks = _DESTROYS.get(verb)
-    if marks is not None and (not marks or any(_has_mark(text, marks) for text in texts)):
+    if marks is not None and (not marks or any(_has_mark(verb, text, marks) for text in texts)):
         return Judgement(Verdict.DESTRUCTIVE, f"git {verb} may lose work", touched)
     if verb == "checkout" and _restores_files(texts):
         return Judgement(Verdict.DESTRUCTIVE, "git checkout may lose work", touched)
@@ -301,9 +305,9 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return Judgement(Verdict.DESTRUCTIVE, "git push deletes or overwrites a branch", touched)
     if verb not in _WRITES or any(not word.literal for word in words) or words[0].text[:1] == "-":
         return unknown(reason, touched if verb in _WRITES else named)
-    if any((verb, text) in _RUNS for text in texts) or any(_has_mark(text, _RUNNING_OPTIONS) for text in texts):
+    if any((verb, text) in _RUNS for text in texts) or any(_has_mark(verb, text, _RUNNING_OPTIONS) for text in texts):
         return unknown(f"git {verb} may run a program", touched)
-    if verb in _MERGES and any(_has_mark(text, ("-s", "--strategy")) for text in texts):
+    if verb in _MERGES and any(_has_mark(verb, text, ("-s", "--strategy")) for text in texts):
         return unknown(f"git {verb} may run a merge strategy, which is a program", touched)
     if verb in ("remote", "submodule") and any("::" in text for text in texts):
         return unknown(f"git {verb} names an address that is a program", touched)
@@ -331,7 +335,7 @@ def _forces(refspec: str) -> bool:
 def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterator[Access]:
     """Yield the paths that a call creates outside the usual places, and the settings it changes."""
     operands = [word for word in words if word.text[:1] != "-"]
-    if verb == "config":
+    if verb == "config" or (operands and operands[0].text in _REDIRECTS.get(verb, ())):
         yield from resolve_as(WritePath, [".git/config"], folders)
         yield from list_outputs(words, ("-f", "--file"), folders)
     if verb == "submodule" and any(word.text.startswith("set-") for word in operands):
@@ -359,11 +363,13 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
             yield from resolve_as(WritePath, [value], folders)
 
 
-def _has_mark(text: str, marks: Sequence[str]) -> bool:
-    if text in marks:
-        return True
+def _has_mark(verb: str, text: str, marks: Sequence[str]) -> bool:
     if text.startswith("--"):
-        return any(
+        return text in marks or any(
             mark.startswith(text.partition("=")[0]) for mark in marks if mark.startswith("--") and len(text) > 2
         )  # not "--" itself
-    return text[:1] == "-" and any(f"-{letter}" in marks for letter in text[1:])
+    if text[:1] != "-":
+        return text in marks
+    letters = text[1:].partition("m")[0] if verb in _TAKES_MESSAGE else text[1:]
+    harmless = "x" if verb == "cherry-pick" else ""  # it names the commit in the message
+    return any(f"-{letter}" in marks for letter in letters if letter not in harmless)
