@@ -74,6 +74,22 @@ def test_variable_that_no_process_can_have_is_a_usage_error(variables: dict[str,
     assert parse_layer("user", "s.json", '{"env": {"A": "x=\u00e9"}}').section("env") == {"A": "x=\u00e9"}
 
 
+@pytest.mark.parametrize("place", ["permissions.additionalDirectories", "sandbox.writable", "sandbox.readable"])
+@pytest.mark.parametrize("name", ["a\0b", "a\ud83d"])
+def test_folder_that_cannot_exist_is_a_usage_error(place: str, name: str) -> None:
+    section, key = place.split(".")
+    with pytest.raises(
+        UsageError, match=rf"^s\.json:1: {place}: '.*' has a NUL or half of a surrogate pair; remove it"
+    ):
+        parse_layer("user", "s.json", json.dumps({section: {key: ["fine", name]}}))
+
+
+@pytest.mark.parametrize("key", ["megabytes", "largestFileMegabytes"])
+def test_endless_undo_is_a_usage_error(key: str) -> None:
+    with pytest.raises(UsageError, match=rf"^s\.json:1: undo\.{key}: 1e\+?308 is greater than the maximum"):
+        parse_layer("user", "s.json", json.dumps({"undo": {key: 1e308}}))
+
+
 def test_key_that_utf8_cannot_encode_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"^s\.json:1: the settings: a key has half of a surrogate pair"):
         parse_layer("user", "s.json", json.dumps({"hooks": {"\ud83d": []}}))

@@ -390,6 +390,7 @@ def test_every_command_has_help(machine: Any) -> None:
         ("-p hi --json-schema [1]", "expected a JSON object"),
         ('-p hi --json-schema {"type":"nonsense"}', "not a valid JSON Schema"),
         ('-p hi --json-schema {"type":', "not valid JSON"),
+        ('-p hi --json-schema {"$ref":"http://127.0.0.1:9/x"}', "schemas are not fetched, so the reference http://127"),
         ("-p hi --add-dir nofolder", "nofolder: not a folder"),
         ("-p hi --allowedTools Bash(", "the allow rule 'Bash(' is not of the form"),
         ("sessions", "missing ACTION"),

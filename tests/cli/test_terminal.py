@@ -92,6 +92,14 @@ async def test_long_prompts_that_return_from_the_queue_are_folded() -> None:
     assert editor.take() == f"{long}\nshort\ndraft"
 
 
+def test_pasted_text_that_looks_like_another_paste_stays() -> None:
+    editor = Editor()
+    first, second = "\n".join(["[pasted 2: 20 lines]"] * 20), "\n".join(["other"] * 20)
+    editor.paste(first)
+    editor.paste(second)
+    assert editor.text == "[pasted 1: 20 lines][pasted 2: 20 lines]" and editor.take() == first + second
+
+
 def test_queued_prompts_do_not_precede_the_next_line_of_a_dumb_terminal() -> None:
     editor, queue = Editor(), PromptQueue(editable=False)
     queue.add("y")

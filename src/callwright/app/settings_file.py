@@ -214,8 +214,13 @@ def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "sandbox": {**given, "mode": "prefer" if given["enabled"] is True else "off"}}
 
 
+_FOLDERS = (("permissions", "additionalDirectories"), ("sandbox", "writable"), ("sandbox", "readable"))
+"""Settings that are lists of folders."""
+
+
 def _faults(content: object) -> Iterator[tuple[Sequence[str | int], str]]:
     yield from _environment_faults(read_object(read_object(content).get("env")))
+    yield from _folder_faults(read_object(content))
     try:
         errors: list[Any] = list(_validator().iter_errors(content))
     except UnicodeEncodeError:
@@ -238,6 +243,16 @@ def _environment_faults(variables: Mapping[str, Any]) -> Iterator[tuple[Sequence
             )
         elif isinstance(value, str) and not _can_be_passed(value):
             yield ("env", name), f"env.{name}: the value has a NUL or half of a surrogate pair; remove it"
+
+
+def _folder_faults(settings: Mapping[str, Any]) -> Iterator[tuple[Sequence[str | int], str]]:
+    """Yield each name that no folder can have; the system would refuse it with a traceback too."""
+    for section, key in _FOLDERS:
+        given: object = read_object(settings.get(section)).get(key)
+        for place, name in enumerate(cast("list[object]", given) if isinstance(given, list) else ()):
+            if isinstance(name, str) and not _can_be_passed(name):
+                fault = f"{section}.{key}: {name!r} has a NUL or half of a surrogate pair; remove it"
+                yield (section, key, place), fault
 
 
 def _can_be_passed(text: str) -> bool:

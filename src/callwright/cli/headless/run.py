@@ -43,6 +43,7 @@ from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDe
 from callwright.providers.streaming import TappedProvider
 from callwright.repairs.names import repair_name
 from callwright.tool.base import Cancellation
+from callwright.tool.schema_worker import make_validator
 
 _EXIT_CODES = {
     "turns": LIMIT,
@@ -384,12 +385,10 @@ class _SchemaValidator:
     """Presents a JSON Schema to pydantic, which the agent uses to check answers."""
 
     def __init__(self, schema: object) -> None:
-        import jsonschema_rs
-
         if not isinstance(schema, dict):
             raise UsageError(f"--json-schema: expected a JSON object, got {schema!r}")
         self._schema = cast("dict[str, Any]", schema)
-        self._validator = jsonschema_rs.validator_for(self._schema)
+        self._validator = make_validator(self._schema, bounded=False)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)

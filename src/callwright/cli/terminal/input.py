@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -87,10 +88,11 @@ class Editor:
     @property
     def full_text(self) -> str:
         """The text with the placeholders of pastes expanded."""
-        text = self.text
-        for placeholder, pasted in self._pastes.items():
-            text = text.replace(placeholder, pasted)
-        return text
+        if not self._pastes:
+            return self.text
+        # in one pass: a pasted text may contain what looks like the placeholder of another one
+        placeholders = re.compile("|".join(map(re.escape, self._pastes)))
+        return placeholders.sub(lambda found: self._pastes[found[0]], self.text)
 
     def _fold(self, text: str) -> str:
         lines = text.count("\n") + 1

@@ -71,8 +71,10 @@ async def _export_session(app: App, session_id: str, name: str) -> Path:
             file.write(text)
     except FileExistsError:
         raise UsageError(f"{target} already exists; name another file: /export FILE") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}; name another file: /export FILE") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL that was pasted
+        raise UsageError(
+            f"cannot write {target}: {describe_exception(error)}; name another file: /export FILE"
+        ) from None
     return target
 
 
@@ -204,7 +206,7 @@ class SlashCommands:
                 return INIT_PROMPT
             self._check_skill(line)
             return line
-        except (CallwrightError, OSError) as error:  # such as a folder that is gone
+        except (CallwrightError, OSError, ValueError) as error:  # such as a folder that is gone, or a NUL in its name
             self._show(f"! {describe_exception(error)}")
             return None
 
@@ -248,11 +250,12 @@ class SlashCommands:
         try:
             shown = (entry for entry in base.iterdir() if start or not entry.name.startswith("."))
             entries = sorted(entry for entry in shown if entry.name.startswith(start))
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a NUL that was pasted
             return
         for entry in entries[:_MOST_FILES]:
             name = f"{folder}/{entry.name}" if folder else entry.name
-            yield f"{name}/" if entry.is_dir() else name
+            # not Path.is_dir, which raises in a folder whose names may be read and nothing else
+            yield f"{name}/" if os.path.isdir(entry) else name  # noqa: PTH112
 
     def _show(self, *lines: str) -> None:
         terminal = self._chat.terminal
@@ -277,6 +280,7 @@ class SlashCommands:
         session_id = await (find_session(self._chat.app.agent.sessions, rest) if rest else self._chat.pick_session())
         if not session_id:
             return
+        await self._chat.app.agent.sessions.read(session_id)  # one that is damaged is refused here, not half opened
         await self._chat.conversation.end("resume")
         await self._chat.open_session(session_id, "resume")
 
