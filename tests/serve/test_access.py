@@ -1,6 +1,8 @@
 """Access to the gateway: exact host names and origins, clients kept apart, limits on headers and sessions."""
 
 import asyncio
+import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -231,6 +233,29 @@ async def test_clients_that_list_again_are_notified_longest(monkeypatch: pytest.
             notifier.remember(key, cast("ServerSession", stays if key == "stays" else Session()))
         notifier.notify()
         await asyncio.wait_for(stays.notified.wait(), LONG_SECONDS)
+
+
+async def test_clients_are_notified_of_changes_in_other_threads() -> None:
+    class Session:
+        def __init__(self) -> None:
+            self.notified = asyncio.Event()
+
+        async def send_tool_list_changed(self) -> None:
+            self.notified.set()
+
+    @tool
+    async def added() -> str:
+        """Do nothing."""
+        return ""
+
+    notifier, registry, session = ListChangeNotifier(), Registry(), Session()
+    notifier.remember("one", cast("ServerSession", session))
+    async with notifier.follow(registry):
+        await asyncio.sleep(0)  # it waits for changes now, and nothing else wakes the event loop
+        change = threading.Thread(target=lambda: (time.sleep(0.05), registry.add(added)))
+        change.start()
+        await asyncio.wait_for(session.notified.wait(), LONG_SECONDS)
+        change.join()
 
 
 async def test_client_that_takes_no_notice_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

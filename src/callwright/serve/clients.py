@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -263,6 +263,7 @@ class ListChangeNotifier:
         self.bus = InMemorySubscriptionBus()
         self._sessions: dict[str, ServerSession] = {}
         self._changed = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def remember(self, key: str, session: ServerSession) -> None:
         """Notify this client of changes from now on; if there are many, one that listed its tools long ago is not."""
@@ -272,13 +273,18 @@ class ListChangeNotifier:
         self._sessions[key] = session
 
     def notify(self, change: object = None) -> None:
-        """Notify all clients soon."""
-        self._changed.set()
+        """Notify all clients soon. Thread-safe: a tool that runs in a thread may change the registry."""
+        if self._loop is None:
+            self._changed.set()
+        else:
+            with suppress(RuntimeError):  # the loop has ended, and its clients are gone
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     @asynccontextmanager
     async def follow(self, source: object) -> AsyncGenerator[None, None]:
         """Follow a registry's changes while this is open; a toolset without `subscribe` is not followed."""
         subscribe: Callable[[Callable[[object], None]], object] | None = getattr(source, "subscribe", None)
+        self._loop = asyncio.get_running_loop()
         leave = None if subscribe is None else subscribe(self.notify)
         sending = asyncio.create_task(self._send_notices())
         try:
