@@ -4,16 +4,17 @@ import asyncio
 import os
 import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from callwright.system.environment import safe_search_path
 
-_CHUNK = 1 << 18
 _ERROR_BYTES = 1 << 16
+_QUIET_SECONDS = 0.1
+_MOST_QUIET_CHECKS = 10
 _DROPPED_PREFIXES = ("GIT_", "RIPGREP_")
 
 
@@ -36,34 +37,73 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8", **(extra or {})}
 
 
-@asynccontextmanager
-async def _start_child(command: Sequence[str], folder: Path, *, stdin: int) -> AsyncGenerator[Process, None]:
-    """Start a child process; leaving the block, also by cancellation, kills it and its process group."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
-        stdin=stdin,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
-        limit=_CHUNK,
-    )
+class _Child(asyncio.SubprocessProtocol):
+    """What a child process has written, and whether it has ended.
+
+    Args:
+        max_bytes: The most output that is kept.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._room = max_bytes
+        self._received = 0
+        self.output: list[bytes] = []
+        self.errors = b""
+        self.open_pipes = {1, 2}
+        self.exited: asyncio.Future[None] = self._loop.create_future()
+        self.finished: asyncio.Future[bool] = self._loop.create_future()
+        """Done when all output is read; true if there was too much."""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep a piece of output; implements asyncio's protocol."""
+        self._received += len(data)
+        if fd == 2:
+            self.errors += data[: _ERROR_BYTES - len(self.errors)]
+            return
+        self.output.append(data)
+        self._room -= len(data)
+        if self._room < 0:
+            self._finish(cut=True)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Note the end of a pipe; implements asyncio's protocol."""
+        self.open_pipes.discard(fd)
+        if self.exited.done() and not self.open_pipes:
+            self._finish()
+
+    def process_exited(self) -> None:
+        """Note the end of the child; implements asyncio's protocol."""
+        self.exited.set_result(None)
+        if not self.open_pipes:
+            self._finish()
+        else:
+            self._loop.call_later(_QUIET_SECONDS, self._check_quiet, self._received, _MOST_QUIET_CHECKS)
+
+    def _check_quiet(self, received: int, left: int) -> None:
+        # another process holds the pipes; what the child itself wrote has been in them since before it ended
+        if self._received == received or not left:
+            self._finish()
+        else:
+            self._loop.call_later(_QUIET_SECONDS, self._check_quiet, self._received, left - 1)
+
+    def _finish(self, *, cut: bool = False) -> None:
+        if not self.finished.done():
+            self.finished.set_result(cut)
+
+
+async def _end_child(transport: asyncio.SubprocessTransport, child: _Child) -> None:
+    """Kill a child with its process group if it runs, or if some of the group still holds its pipes; close these."""
     try:
-        yield process
+        if not child.exited.done() or child.open_pipes:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(transport.get_pid(), signal.SIGKILL)
+        await child.exited
     finally:
-        await _kill_and_wait(process)
-
-
-async def _kill_and_wait(process: Process) -> None:
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    # reading to the end lets the transports close; a killed child writes nothing more than its pipes hold
-    for stream in (process.stdout, process.stderr):
-        while stream is not None and await stream.read(_CHUNK):
-            pass
-    await process.wait()
+        writing = transport.get_pipe_transport(0)
+        if isinstance(writing, asyncio.WriteTransport) and writing.get_write_buffer_size():
+            writing.abort()  # closing it would wait until somebody has read the rest
+        transport.close()
 
 
 async def run_child(
@@ -76,6 +116,8 @@ async def run_child(
 ) -> ChildResult:
     """Run a child to its end, or until it has written `max_bytes`, and return its output.
 
+    A process that it left behind, with our pipes still open, is not waited for.
+
     Args:
         command: The program and its arguments.
         folder: The folder it starts in.
@@ -83,22 +125,31 @@ async def run_child(
         memory_bytes: The most memory it may use, where the system can limit that.
         feed: Its input.
     """
-    async with _start_child(command, folder, stdin=PIPE if feed else DEVNULL) as process:
+    transport, child = await asyncio.get_running_loop().subprocess_exec(
+        lambda: _Child(max_bytes),
+        *command,
+        cwd=folder,
+        env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
+        stdin=PIPE if feed else DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+    )
+    feeding = asyncio.ensure_future(_write_input(transport.get_pipe_transport(0), feed))
+    try:
         if memory_bytes is not None:
-            _limit_memory(process.pid, memory_bytes)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        feeding = asyncio.ensure_future(_write_input(process, feed))
-        errors = asyncio.ensure_future(_drain(process.stderr))
+            _limit_memory(transport.get_pid(), memory_bytes)
+        if await child.finished:
+            return ChildResult(b"".join(child.output), "", 0, cut=True)
+        code = transport.get_returncode()
+        assert code is not None
+        return ChildResult(b"".join(child.output), child.errors.decode("utf-8", "replace"), code)
+    finally:
+        feeding.cancel()
         try:
-            output, cut = await _read(process.stdout, max_bytes)
-            if cut:
-                return ChildResult(output, "", 0, cut=True)
-            return ChildResult(output, (await errors).decode("utf-8", "replace"), await process.wait())
+            await asyncio.gather(feeding, return_exceptions=True)
         finally:
-            for task in (feeding, errors):
-                task.cancel()
-            await asyncio.gather(feeding, errors, return_exceptions=True)
+            await _end_child(transport, child)
 
 
 def _limit_memory(process: int, most_bytes: int) -> None:
@@ -109,28 +160,7 @@ def _limit_memory(process: int, most_bytes: int) -> None:
             resource.prlimit(process, resource.RLIMIT_DATA, (most_bytes, most_bytes))
 
 
-async def _read(stream: asyncio.StreamReader, max_bytes: int) -> tuple[bytes, bool]:
-    parts: list[bytes] = []
-    size = 0
-    while chunk := await stream.read(_CHUNK):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > max_bytes:
-            return b"".join(parts), True
-    return b"".join(parts), False
-
-
-async def _drain(stream: asyncio.StreamReader) -> bytes:
-    kept = b""
-    while chunk := await stream.read(_CHUNK):
-        kept += chunk[: _ERROR_BYTES - len(kept)]
-    return kept
-
-
-async def _write_input(process: Process, feed: Awaitable[bytes] | None) -> None:
-    if process.stdin is None or feed is None:
-        return
-    with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(await feed)
-        await process.stdin.drain()
-        process.stdin.close()
+async def _write_input(pipe: asyncio.BaseTransport | None, feed: Awaitable[bytes] | None) -> None:
+    if feed is not None and isinstance(pipe, asyncio.WriteTransport):
+        pipe.write(await feed)
+        pipe.close()  # when all is written
