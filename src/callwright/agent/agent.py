@@ -104,10 +104,9 @@ class Agent:
         self.executor = executor or Executor(self.registry, observe=observe)
         self.executor.outputs.reader()  # from now on, notes in cut outputs name it
         self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
-        self.system = system
         self.limits, self.ask = limits, ask
         self.compaction, self.requests = compaction, requests
-        self.name, self.undo = name, undo
+        self.name, self.system, self.undo = name, system, undo
         self._temporary = sessions is None
         self._paused: set[str] = set()
         """Temporary sessions without a name that wait for an answer, or for another try."""
@@ -371,7 +370,7 @@ class Agent:
         if durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         restore_approvals(executor.policies, transcript)
-        undo = inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
+        inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
         inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None
         inherited.count_earlier()
@@ -388,7 +387,8 @@ class Agent:
             self.system,
             self.requests,
             self.compaction,
-            undo,
+            inherited.undo,
+            transcript.keep,
         )
 
     def state(self, session: str) -> State:

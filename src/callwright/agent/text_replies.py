@@ -62,21 +62,22 @@ class TextReplies:
 
     def find_problem(self, reply: AssistantMessage, catalog: Catalog, history: Iterable[Message]) -> str | None:
         """Return what to tell the model about a message that is no answer; None for an answer."""
-        if not reply.text.strip():
+        text = reply.text
+        if not text.strip():
             return EMPTY_REPLY
-        if not catalog.tools or not _may_hold_call(reply.text):
+        if not catalog.tools or not _may_hold_call(text):
             return None
         from callwright.repairs.prose_calls import find_call_in_prose, find_repeated_key, find_unknown_call
 
-        known = find_call_in_prose(reply.text, catalog.spellings)
-        unknown = find_unknown_call(reply.text) if known is None else None
+        known = find_call_in_prose(text, catalog.spellings)
+        unknown = find_unknown_call(text) if known is None else None
         if known is None and unknown is None:
             return None
         if not _has_own_calls(history):  # the next call would be written as text too
             self._use_schema()
         if unknown is not None:
             return _UNKNOWN.format(name=clip_value(unknown.strip()) or "without a name", tools=_list_names(catalog))
-        why = find_repeated_key(reply.text)
+        why = find_repeated_key(text)
         return _PROSE.format(name=known, why=why and f": {why}")
 
     def _use_schema(self) -> None:

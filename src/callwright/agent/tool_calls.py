@@ -23,7 +23,7 @@ from callwright.core.messages import AssistantMessage
 from callwright.core.spec import Effect
 from callwright.executor.executor import Executor
 from callwright.executor.ledger import ask_again
-from callwright.executor.turn_context import AskPerson, Starting, Turn, TurnCancelled
+from callwright.executor.turn_context import AskPerson, Keep, Starting, Turn, TurnCancelled
 from callwright.hooks.base import await_if_needed
 from callwright.providers.base import Provider
 from callwright.registry.catalog import Catalog, Toolset
@@ -61,6 +61,8 @@ class RunDependencies:
     requests: Requests
     compaction: Compaction | None
     undo: UndoRecorder
+    keep: Keep
+    """Stores the notes of running tools; made once, as each turn holds it."""
 
 
 async def make_calls(
@@ -218,7 +220,7 @@ def _make_turn(
         _observer_for(transcript, calls, parts) if parts.durable or transcript.emit is not None else None,
         _record_starts(transcript, turn, catalog) if parts.durable and len(calls) > 1 else None,
         tuple(turn.questions.values()) if turn.questions else (),
-        transcript.keep,
+        parts.keep,
         {path: tuple(notes) for path, notes in turn.kept.items()} if turn.kept else _NOTHING_KEPT,
     )
 

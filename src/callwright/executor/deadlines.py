@@ -10,49 +10,37 @@ from contextvars import Context
 from typing import Any
 
 from callwright.core._fast import frozen
-from callwright.executor.driver import OwnCancellation, drive, is_cancelling, next_order
-
-
-class Deadline(OwnCancellation):
-    """One call's time limit; cancels the call's task when it passes."""
-
-    __slots__ = ("when",)
-
-    def __init__(self, task: "asyncio.Task[object]", when: float, order: int) -> None:
-        # as in the base class, without the call: every call with a time limit makes one of these
-        self._task = task
-        self.order = order
-        self.cancelling = task.cancelling()
-        self.requested = False
-        self.when = when
-
-    def claim_cancellation(self) -> bool:
-        """Whether the cancellation that arrived was this deadline's alone; it is taken back and goes no further."""
-        return self.requested and self.take_back() <= self.cancelling
+from callwright.executor.driver import OwnCancellation, count_cancellations, drive, is_cancelling, next_order
 
 
 class Deadlines:
-    """The time limits of all calls that run in one event loop."""
+    """The time limits of all calls that run in one event loop, by the order in which the calls began.
 
-    __slots__ = ("_context", "_loop", "_pending", "_timer", "_timer_at", "grace_seconds", "now")
+    A call's task is cancelled when its time is up. Until then a limit is two entries and no object of its own, which
+    every waiting call would leave to the garbage collector.
+    """
+
+    __slots__ = ("_context", "_expired", "_loop", "_tasks", "_timer", "_timer_at", "_when", "grace_seconds", "now")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, grace_seconds: float) -> None:
         self._loop = loop
         self.grace_seconds = grace_seconds
         self.now = loop.time
         """The event loop's clock, which deadlines are measured by."""
-        self._pending: dict[Deadline, None] = {}
+        self._when: dict[int, float] = {}
+        self._tasks: dict[int, asyncio.Task[object]] = {}
+        self._expired: dict[int, OwnCancellation] = {}
         self._context = Context()
         """Empty: the timer outlasts the call that set it, whose context variables may hold a whole request."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
 
-    def start(self, when: float, order: int | None = None, task: "asyncio.Task[object] | None" = None) -> Deadline:
-        """Limit the current task to a point of event-loop time.
+    def start(self, when: float, order: int, task: "asyncio.Task[object] | None" = None) -> int:
+        """Limit the current task to a point of event-loop time; return what stops the limit: its order.
 
         Args:
             when: That point.
-            order: From `next_order`, if what is limited has begun already.
+            order: From `next_order`, when what is limited began.
             task: The current task, if it is known.
 
         Raises:
@@ -61,11 +49,11 @@ class Deadlines:
         task = task or asyncio.current_task(self._loop)
         if task is None:
             raise RuntimeError("a deadline needs a running task")
-        deadline = Deadline(task, when, next_order() if order is None else order)
-        self._pending[deadline] = None
+        self._when[order] = when
+        self._tasks[order] = task
         if when < self._timer_at:  # most calls have the same limit, so a later call seldom ends first
             self._set_timer(when)
-        return deadline
+        return order
 
     async def limit(self, seconds: float, value: Any) -> Any:
         """Return a value, awaiting it for at most that long if it is awaitable, and a grace period.
@@ -75,11 +63,12 @@ class Deadlines:
         """
         if not inspect.isawaitable(value):
             return value
-        deadline = self.start(self.now() + seconds)
+        cancellations = count_cancellations()
+        deadline = self.start(self.now() + seconds, next_order())
         try:
             return await drive(value, self.grace_seconds)
         except asyncio.CancelledError as stopped:
-            if deadline.claim_cancellation():
+            if self.claim_cancellation(deadline, cancellations):
                 raise TimeoutError from None
             if is_cancelling():
                 raise
@@ -87,11 +76,22 @@ class Deadlines:
         finally:
             self.stop(deadline)
 
-    def stop(self, deadline: Deadline) -> None:
+    def claim_cancellation(self, order: int, cancellations: int) -> bool:
+        """Whether the cancellation that arrived was this limit's alone; it is taken back and goes no further.
+
+        Args:
+            order: What `start` returned.
+            cancellations: From `count_cancellations`, when the limit was started.
+        """
+        expired = self._expired.get(order)
+        return expired is not None and expired.requested and expired.take_back() <= cancellations
+
+    def stop(self, order: int) -> None:
         """Remove a limit."""
-        self._pending.pop(deadline, None)
-        if deadline.requested:  # the call ended before it noticed: its task must not stay half cancelled
-            deadline.take_back()
+        if self._when.pop(order, None) is not None:
+            del self._tasks[order]
+        elif (expired := self._expired.pop(order, None)) is not None:
+            expired.take_back()  # if the call ended before it noticed: its task must not stay half cancelled
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
@@ -102,11 +102,12 @@ class Deadlines:
     def _expire_due(self) -> None:
         now = self._loop.time()
         self._timer, self._timer_at = None, float("inf")
-        for deadline in [deadline for deadline in self._pending if deadline.when <= now]:
-            del self._pending[deadline]
-            deadline.request()
-        if self._pending:
-            self._set_timer(min(deadline.when for deadline in self._pending))
+        for order in [order for order, when in self._when.items() if when <= now]:
+            del self._when[order]
+            expired = self._expired[order] = OwnCancellation(self._tasks.pop(order), order)
+            expired.request()
+        if self._when:
+            self._set_timer(min(self._when.values()))
 
 
 @frozen

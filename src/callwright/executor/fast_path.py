@@ -20,7 +20,6 @@ from callwright.core.events import BatchBegan, CallBegan, CallEnded, Digests
 from callwright.core.json import copy_json
 from callwright.core.raised import normalise
 from callwright.executor.admitted import Admitted, ToolEntry
-from callwright.executor.deadlines import Deadline
 from callwright.executor.driver import Abandoned, count_cancellations, drive_on, is_cancelling, next_order, take_steps
 from callwright.executor.perform import Ended, Interruption, complete, find_interruption, make_timeout
 from callwright.executor.runtime import Runtime
@@ -209,7 +208,7 @@ class FastPath:
                 raise
             except BaseException as raised:  # noqa: BLE001 - as above
                 item = item or tool.admit(call, values, turn.session_id)
-                failed = self._settle(item, turn, raised, deadline)
+                failed = self._settle(item, turn, raised, deadline, cancellations)
             finally:
                 if deadline is not None:
                     deadlines.stop(deadline)
@@ -236,14 +235,20 @@ class FastPath:
         return _return_unless_cancelled(outcome, cancellations)
 
     def _settle(
-        self, item: Admitted, turn: Turn, raised: BaseException, deadline: Deadline | None = None
+        self,
+        item: Admitted,
+        turn: Turn,
+        raised: BaseException,
+        deadline: int | None = None,
+        cancellations: int = 0,
     ) -> ToolError | Interruption:
         """Return the error that an attempt ended with, or raise a cancellation that came from outside."""
         if not isinstance(raised, asyncio.CancelledError):
             return find_interruption(raised) or normalise(raised)
         if isinstance(raised, Abandoned):
             self._runtime.runner.report_abandoned(item, self._runtime.limits.grace_seconds, self._runtime.observe)
-        if deadline is not None and deadline.claim_cancellation():
+        deadlines = self._runtime.loops.get().deadlines
+        if deadline is not None and deadlines.claim_cancellation(deadline, cancellations):
             return make_timeout(item.require_entry().limits.seconds, abandoned=item.abandoned)
         if is_cancelling():
             cause = TurnScope(self._runtime, turn).cancel_alone(item)

@@ -29,7 +29,7 @@ from callwright.core.errors import (
 from callwright.core.events import CallAbandoned, CallBegan, CallEnded, CallRetried, Event
 from callwright.core.raised import normalise
 from callwright.executor.admitted import Admitted, ToolEntry
-from callwright.executor.deadlines import Deadline, Deadlines
+from callwright.executor.deadlines import Deadlines
 from callwright.executor.driver import (
     Abandoned,
     as_coroutine,
@@ -138,7 +138,8 @@ class Runner:
         attempt, answered, asked = 1, admitted.answered, 0
         while True:
             if error is None:
-                deadline: Deadline | None = None
+                deadline: int | None = None
+                cancellations, when = 0, None
                 context: ToolContext | None = None
                 order, starts = next_order(), perf_counter()
                 try:
@@ -161,7 +162,7 @@ class Runner:
                         when = context.deadline if context else _find_deadline(entry, parent, deadlines, late)
                         if when is not None:
                             deadline = deadlines.start(when, order)
-                        cancellations = count_cancellations() if deadline is None else deadline.cancelling
+                        cancellations = count_cancellations()
                         grace_seconds = _find_grace(entry, parent, deadlines)
                         await drive_on(steps, ended, waits_for, grace_seconds, order, cancellations)
                     return _completed(call, _render(ended[0]), perf_counter() - began, attempt, ())
@@ -170,10 +171,10 @@ class Runner:
                         leave_call(context)
                     if isinstance(stopped, Abandoned):
                         self.report_abandoned(admitted, deadlines.grace_seconds, observe)
-                    if deadline is not None and deadline.claim_cancellation():
+                    if deadline is not None and deadlines.claim_cancellation(deadline, cancellations):
                         error = make_timeout(
                             entry.limits.seconds,
-                            inherited=parent is not None and deadline.when == parent.deadline,
+                            inherited=parent is not None and when == parent.deadline,
                             abandoned=admitted.abandoned,
                         )
                     elif is_cancelling():
