@@ -406,6 +406,10 @@ def test_every_command_has_help(machine: Any) -> None:
         ("doctor extra", "unexpected argument: extra (did you forget quotes?)"),
         ("call", "missing TOOL"),
         ("skills", "skills: missing ACTION"),
+        ("mcp list --seconds nan", "--seconds: expected a number of seconds above 0, got 'nan'"),
+        ("mcp test x --seconds 1e400", "--seconds: expected a number of seconds above 0, got '1e400'"),
+        ("web --port 65536", "--port: expected a port from 0 to 65535, got '65536'"),
+        ("worker desk:agent --ui-port x", "--ui-port: expected a port from 0 to 65535, got 'x'"),
         ("doctor --yolo", "unknown option --yolo (see callwright doctor --help)"),
     ],
 )
@@ -420,6 +424,9 @@ def test_invalid_command_line_gives_one_line(machine: Any, line: str, told: str)
 def test_number_of_thousands_of_digits_is_refused(machine: Any) -> None:
     ended = machine("-p", "hi", machine.says("x"), "--max-turns", "9" * 5000)
     assert ended.code == 2 and "--max-turns: expected a number of at least 1, got '999" in ended.err
+    assert len(ended.err) < 400
+    ended = machine("web", "--port", "9" * 5000)
+    assert ended.code == 2 and "--port: expected a port from 0 to 65535, got '999" in ended.err
     assert len(ended.err) < 400
 
 

@@ -368,6 +368,10 @@ def test_key_of_a_server_turns_tls_on(
     assert run_command(["worker", "keyed_desk:agent", "--dev"]) == 2
     told = capsys.readouterr().err
     assert "--dev starts a server without TLS" in told and "hunter2" not in told
+    monkeypatch.delenv("TEMPORAL_API_KEY")
+    for port in ("99999", "9" * 5000):
+        assert run_command(["worker", "keyed_desk:agent", "--dev", "--address", f"localhost:{port}"]) == 2
+        assert "--address must be localhost:PORT" in capsys.readouterr().err
 
 
 async def test_worker_that_is_stopped_before_it_serves_does_not_begin(store: SqliteStore) -> None:

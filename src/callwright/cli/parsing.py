@@ -236,10 +236,30 @@ def positive_int(text: str) -> int:
 
 def positive_amount(text: str) -> float:
     """Parse an amount of money above 0, for `type=` of an argument."""
+    return _parse_positive(text, "an amount above 0")
+
+
+def positive_seconds(text: str) -> float:
+    """Parse a time above 0, for `type=` of an argument."""
+    return _parse_positive(text, "a number of seconds above 0")
+
+
+def _parse_positive(text: str, expected: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected an amount above 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
     return value
+
+
+_MOST_PORT = 65_535
+
+
+def port_number(text: str) -> int:
+    """Parse the number of a port, 0 for any that is free, for `type=` of an argument."""
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > _MOST_PORT:
+        shown = text if len(text) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}…"
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to {_MOST_PORT}, got {shown!r}")
+    return int(text)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from callwright.cli.parsing import Parser
+from callwright.cli.parsing import Parser, positive_seconds
 
 _DESCRIPTION = """\
 MCP servers are programs whose tools the agent can use, as mcp__SERVER__TOOL, with the same permissions as its own
@@ -177,7 +177,11 @@ def _add_connect_options(parser: Parser) -> Parser:
     )
     parser.add_argument("--trust", action="store_true", help="trust the files of this folder for this run")
     parser.add_argument(
-        "--seconds", type=float, default=30.0, metavar="N", help="time limit for a server to become ready; default: 30"
+        "--seconds",
+        type=positive_seconds,
+        default=30.0,
+        metavar="N",
+        help="time limit for a server to become ready; default: 30",
     )
     parser.set_defaults(settings=[])
     return parser

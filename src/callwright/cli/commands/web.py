@@ -21,7 +21,7 @@ from callwright.cli.commands.call import NoModel
 from callwright.cli.commands.demo import TASK, make_project
 from callwright.cli.main import DONE
 from callwright.cli.options import add_agent_options
-from callwright.cli.parsing import Parser
+from callwright.cli.parsing import Parser, port_number
 from callwright.cli.render.text import print_notice, print_text
 from callwright.cli.startup import run_options, settings_for, start
 from callwright.core._lazy import install_command
@@ -46,13 +46,12 @@ examples:
   callwright web --host 192.168.1.20    for the phone, in a network you trust: the connection is not encrypted
 """
 INSTALL = "callwright web needs the extra web: " + install_command("'callwright[web]'")
-_MOST_PORT = 65_535
 
 
 def run(arguments: list[str]) -> int:
     """Serve the page until Ctrl-C."""
     parser = Parser("callwright web", usage="callwright web [OPTIONS]", description=_DESCRIPTION, epilog=_EPILOG)
-    parser.add_argument("--port", type=_port, metavar="N", help="the port; default: 4870, or any free one")
+    parser.add_argument("--port", type=port_number, metavar="N", help="the port; default: 4870, or any free one")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: 127.0.0.1, this machine only")
     parser.add_argument("--read-only", action="store_true", help="only watch: no answers, prompts, runs or changes")
     parser.add_argument("--demo", action="store_true", help="show a scripted agent in a temporary folder")
@@ -66,12 +65,6 @@ def run(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             print_text("")
     return DONE
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > _MOST_PORT:
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to {_MOST_PORT}, got {text!r}")
-    return int(text)
 
 
 @contextmanager

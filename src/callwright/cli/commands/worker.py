@@ -18,7 +18,7 @@ from typing import Any
 
 from callwright.agent.agent import Agent
 from callwright.app.locations import Locations
-from callwright.cli.parsing import Parser, positive_int
+from callwright.cli.parsing import Parser, port_number, positive_int
 from callwright.cli.render.text import print_notice
 from callwright.core._lazy import install_command
 from callwright.core.errors import UsageError, describe_raised, safe_repr
@@ -55,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     add("agents", nargs="+", metavar="AGENT", help="MODULE:NAME, found in the working folder or installed")
     add("--dev", action="store_true", help="start a server for development on this machine, unless one is running")
     add_server_options(parser)
-    add("--ui-port", type=int, default=8233, metavar="PORT", help="the port of the page of --dev; default: 8233")
+    add(
+        "--ui-port", type=port_number, default=8233, metavar="PORT", help="the port of the page of --dev; default: 8233"
+    )
     add(
         "--runs",
         type=positive_int,
@@ -152,7 +154,11 @@ async def _start_server(address: str, namespace: str, ui_port: int) -> "subproce
     from callwright.temporal.client import read_security
 
     host, _, port = address.rpartition(":")
-    if host not in ("localhost", "127.0.0.1") or not port.isdecimal():
+    try:
+        usable = host in ("localhost", "127.0.0.1") and port_number(port) > 0
+    except argparse.ArgumentTypeError:
+        usable = False
+    if not usable:
         raise UsageError(f"--dev starts a server on this machine; --address must be localhost:PORT, got {address!r}")
     if read_security().get("tls"):
         raise UsageError("--dev starts a server without TLS; unset TEMPORAL_API_KEY and the variables TEMPORAL_TLS…")
