@@ -511,3 +511,53 @@ async def test_record_that_was_committed_before_its_connection_was_lost(postgres
         await connection.close()
         await hold.release()
         assert texts_of(await store.read("s")) == ["one", "two", "other"]
+
+
+async def limit_connections(postgres: str, most: int) -> str:
+    """Return the address for a user of whom the server accepts so many connections; the usual one has no limit."""
+    async with PostgresStore(postgres) as store:  # makes the tables
+        await store.list()
+    made = "IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'few') THEN CREATE ROLE few LOGIN; END IF"
+    rights = "GRANT ALL ON SCHEMA public TO few; GRANT ALL ON ALL TABLES IN SCHEMA public TO few"
+    await execute(postgres, f"DO $$ BEGIN {made}; END $$; ALTER ROLE few CONNECTION LIMIT {most}; {rights}")
+    return postgres.replace("tester@", "few@")
+
+
+async def test_server_with_few_connections_left_is_waited_for(postgres: str) -> None:
+    address = await limit_connections(postgres, 2)
+    async with PostgresStore(address, connections=10) as store:
+
+        async def write(number: int) -> None:
+            hold = await store.hold(f"s{number}")
+            for _ in range(5):
+                await hold.append(said("x"))
+                await store.read(f"s{number}")
+            await hold.release()
+
+        await asyncio.gather(*(write(number) for number in range(30)))
+        assert sum([entry.records for entry in await store.list()]) == 150
+        await write(30)  # alone, also if the pool offers what was refused first
+
+
+async def test_cancelled_caller_leaves_its_connection_to_others(postgres: str) -> None:
+    address = await limit_connections(postgres, 1)
+    async with PostgresStore(address, connections=10) as store:
+        for _ in range(20):
+            reading = [asyncio.ensure_future(store.list()) for _ in range(6)]
+            await asyncio.sleep(0)
+            for each in reading[::2]:
+                each.cancel()
+            ended = await asyncio.gather(*reading, return_exceptions=True)
+            assert [each for each in ended[1::2] if isinstance(each, BaseException)] == []
+        assert await asyncio.wait_for(store.list(), LONG_SECONDS) == []
+
+
+async def test_server_without_a_connection_left_is_told(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.sessions.postgres_connection._CONNECT_SECONDS", 1)
+    address = await limit_connections(postgres, 1)
+    other = await connect(address)
+    async with PostgresStore(address) as store:
+        with pytest.raises(SessionError, match="too many connections"):
+            await store.list()
+        await other.close()
+        assert await store.list() == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -17,6 +18,8 @@ _STATEMENT_SECONDS = 60
 CLOSE_SECONDS = 10.0
 """How long closing waits for a server that does not answer; a process that ends must not hang."""
 _REOPEN_SECONDS = 1.0
+_FULL_SECONDS = 1.0
+"""How long a server that accepts no further connection is not asked for one, while there are others."""
 # InternalClientError: a connection that was lost between two messages of one statement
 _LOST = (
     asyncpg.PostgresConnectionError,
@@ -60,6 +63,10 @@ class Connections:
     def __init__(self, pool: Any, schema_version: int) -> None:
         self._pool = pool
         self.schema_version = schema_version
+        self._in_use = 0
+        self._full_until, self._refusal = 0.0, Exception()
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        """Callers that wait for the connection of another, because the server accepts no further one."""
 
     @classmethod
     async def open(cls, address: str, most: int) -> "Connections":
@@ -110,15 +117,99 @@ class Connections:
                 await self._pool.close()
 
     async def _fetch(self, query: str, values: Sequence[object]) -> Sequence[Any]:
+        connection = await self._acquire()
+        sound = False
         try:
-            connection = await self._pool.acquire()
+            rows = await connection.fetch(query, *values)
+            sound = True
+            return rows
+        finally:
+            await self._give_back(connection, sound=sound)
+
+    async def _acquire(self) -> Any:
+        """Take a connection; if the server accepts no further one, wait for one of those that there are."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _CONNECT_SECONDS
+        try:
+            while True:
+                if loop.time() < self._full_until and self._in_use and not self._pool.get_idle_size():
+                    found = await self._wait_for_other()
+                else:
+                    try:
+                        found = await self._pool.acquire()
+                        self._in_use += 1
+                    except asyncpg.TooManyConnectionsError as error:
+                        if loop.time() >= deadline:
+                            raise
+                        self._refusal, self._full_until = error, loop.time() + _FULL_SECONDS
+                        found = await self._find_other()
+                if found is not None:
+                    return found
         except ERRORS as error:
             raise NoConnection(error) from error
+
+    async def _find_other(self) -> Any:
+        """Return a connection that the server had accepted; None if there is none at the moment."""
+        if self._pool.get_idle_size():
+            return await self._take_idle()
+        if self._in_use:
+            return await self._wait_for_other()
+        await asyncio.sleep(_FULL_SECONDS / 10)
+        return None
+
+    async def _take_idle(self) -> Any:
+        """Return an idle connection, by taking all: the pool offers places first whose connection was refused."""
+        tries = [asyncio.ensure_future(self._pool.acquire()) for _ in range(self._pool.get_max_size() - self._in_use)]
+        kept = 0  # if it is cancelled
         try:
-            return await connection.fetch(query, *values)
+            await asyncio.wait(tries, timeout=_FULL_SECONDS)
+            kept = 1
         finally:
+            for each in tries:
+                each.cancel()
+            await asyncio.wait(tries)
+            found = [each.result() for each in tries if not each.cancelled() and each.exception() is None]
+            self._in_use += len(found)
+            for connection in found[kept:]:
+                await self._give_back(connection, sound=True)
+        return found[0] if found else None
+
+    async def _wait_for_other(self) -> Any:
+        """Return the connection of a statement that has ended; None if it was lost, so that there is room for one."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                return await waiting
+        except BaseException as error:
+            if waiting.done() and not waiting.cancelled() and waiting.result() is not None:  # given meanwhile
+                await self._give_back(waiting.result(), sound=True)
+            if isinstance(error, TimeoutError):
+                raise self._refusal from None
+            raise
+        finally:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+
+    async def _give_back(self, connection: Any, *, sound: bool) -> None:
+        """Give a connection to a caller that waits for one, or back to the pool."""
+        if sound and (waiting := self._next_waiting()) is not None:
+            waiting.set_result(connection)
+            return
+        try:
             with suppress(*ERRORS):  # a connection that is lost after the commit does not undo it
                 await self._pool.release(connection)
+        finally:
+            self._in_use -= 1
+            if (waiting := self._next_waiting()) is not None:
+                waiting.set_result(None)
+
+    def _next_waiting(self) -> "asyncio.Future[Any] | None":
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                return waiting
+        return None
 
 
 async def _keep_as_it_is(connection: object) -> None:
