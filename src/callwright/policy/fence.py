@@ -1,6 +1,20 @@
 """The workspace fence, which asks about paths outside the workspace and about what git would run or discard inside."""
 
-from callwright.core.access import Access, Ask, Decision, DeletePath, Deny, ReadPath, RunCommand, WritePath
+import os
+import re
+from collections.abc import Sequence
+
+from callwright.core.access import (
+    Access,
+    Ask,
+    Decision,
+    DeletePath,
+    Deny,
+    ReadPath,
+    RunCommand,
+    WritePath,
+    is_below,
+)
 from callwright.policy.base import Policy, Subject, Tier, make_printable
 from callwright.policy.git_reads import split_verb
 from callwright.policy.paths import PathContext
@@ -8,13 +22,17 @@ from callwright.policy.removals import find_restored_file
 from callwright.policy.repository import find_hook
 from callwright.policy.shell_line import PartOfLine, paths_for_call, real_folder
 from callwright.policy.tool_names import words
+from callwright.policy.trees import find_in_tree
 from callwright.policy.walled import is_walled
-from callwright.shell.plan import SimpleCommand, Verdict
+from callwright.shell.plan import SimpleCommand, Tree, Verdict
 from callwright.system.paths import Workspace
 
 _HARMLESS_DEVICES = words(
     "/dev/null /dev/zero /dev/full /dev/stdin /dev/stdout /dev/stderr /dev/tty /dev/random /dev/urandom"
 )
+_HARMLESS_TO_WRITE = _HARMLESS_DEVICES - {"/dev/stdin"}  # which is the file behind `< x`
+_COPIES_CONTENT = re.compile(r"-(?!-)\w*T|--no-t|(?:\A|/)\.{1,2}/*\Z")
+_NAMES_TARGET = re.compile(r"-(?!-)\w*t|--t")
 _READING = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK))
 _RUN_UNASKED = _READING | {Verdict.WRITES}
 
@@ -40,11 +58,12 @@ class Fence(Policy):
             case ReadPath(path):
                 return None if self._reads_freely(path, subject) else self._outside(path, "read", subject)
             case WritePath(path):
-                return None if path in _HARMLESS_DEVICES else self._outside(path, "write to", subject)
+                return None if path in _HARMLESS_TO_WRITE else self._outside(path, "write to", subject)
             case DeletePath(path):
                 return self._outside(path, "remove", subject)
             case RunCommand() if isinstance(subject, PartOfLine) and subject.command is not None:
-                return self._judge_git(subject, subject.command) or self._judge_hidden_reads(subject)
+                found = self._judge_git(subject, subject.command) or self._judge_hidden_reads(subject)
+                return found or self._judge_merge(subject.command)
             case _:
                 return None
 
@@ -61,6 +80,24 @@ class Fence(Policy):
         except (OSError, ValueError):
             hook = "of a repository that cannot be checked"
         return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
+
+    def _judge_merge(self, command: SimpleCommand) -> Decision | None:
+        """Ask before a folder is copied into one that holds links out of the workspace, because cp follows them."""
+        if not command.copied or command.program not in ("cp", "gcp"):
+            return None
+        targets = dict.fromkeys(access.path for access in command.accesses if isinstance(access, WritePath))
+        if not _fills_target(command.words[1:]):
+            targets = [path for path in targets if not any(is_below(each, (path,)) for each in targets if each != path)]
+        for target in targets:
+            link = find_in_tree(Tree(target), self._leads_out, every=True) if os.path.isdir(target) else ""  # noqa: PTH112 - a path as text
+            if link is None:
+                return Ask(f"would copy into {make_printable(target)}, which is too large to check", "workspace fence")
+            if link:
+                return self._object_to(link, os.path.realpath(link), "write to")
+        return None
+
+    def _leads_out(self, path: str) -> bool:
+        return os.path.islink(path) and not self.here.inside(os.path.realpath(path))  # noqa: PTH114 - a path as text
 
     def _judge_hidden_reads(self, part: PartOfLine) -> Decision | None:
         """Ask about a program whose reads are unknown where reads outside the workspace are not free."""
@@ -95,3 +132,9 @@ class Fence(Policy):
         )
         reason = f"would {verb} {leads} outside the workspace {' and '.join(self.here.roots)}"
         return Deny(reason, "workspace fence") if self.workspace.outside == "refuse" else Ask(reason, "workspace fence")
+
+
+def _fills_target(arguments: Sequence[str]) -> bool:
+    """Whether cp fills the target itself, and not a folder of the same name in it: `cp -rT a b`, `cp -r a/. b`."""
+    named = any(map(_NAMES_TARGET.match, arguments)) or arguments[-1][:1] == "-"
+    return any(map(_COPIES_CONTENT.search, arguments if named else arguments[:-1]))

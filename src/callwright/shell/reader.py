@@ -315,15 +315,15 @@ class WordReader:
 
     def redirect(self, node: Node) -> tuple[Redirects, tuple[Word, ...]]:
         """Read a redirect: what it touches, and the words the parser swallowed after its target."""
-        operator = ""
+        operator = descriptor = ""
         words: list[Word] = []
         self.check_gaps(node.children)
         if _NAMED_DESCRIPTOR.search(self.source, max(0, node.start_byte - 200), node.start_byte):
             self.findings.add_objection("a redirect with {name} sets a variable")
         for child in node.children:
             if child.type == "file_descriptor":
-                continue
-            if not operator and not child.is_named:
+                descriptor = self.text(child)
+            elif not operator and not child.is_named:
                 operator = child.type
             else:
                 words.append(self.word(child))
@@ -334,7 +334,22 @@ class WordReader:
             # ">&-" and "<&-" close a descriptor and have no target of their own
             doubt = "" if operator in (">&-", "<&-") else "a redirect has no target"
             return Redirects(present=True, doubt=doubt), ()
+        self._check_descriptors(operator, descriptor, words[0].text)
         return self._read_target(operator, words[0]), tuple(words[1:])
+
+    def _check_descriptors(self, operator: str, descriptor: str, target: str) -> None:
+        """Object to an input that takes the place of an output: `2< x > /dev/stderr` opens x again, to write to it."""
+        own = int(descriptor) if descriptor.isdigit() else int(operator[:1] != "<")
+        crosses = False
+        if operator == "<":
+            crosses = own in (1, 2)
+            self.findings.inputs |= own > 2
+        elif operator in (">&", "<&") and own and target != "-" and _DESCRIPTOR.match(target):
+            source = int(target.rstrip("-"))
+            crosses = source == 0
+            self.findings.duplicates |= source > 2
+        if crosses or (self.findings.inputs and self.findings.duplicates):
+            self.findings.add_objection("an input takes the place of an output, which may be written to")
 
     def _read_target(self, operator: str, word: Word) -> Redirects:
         if operator in (">&", "<&") and word.literal and _DESCRIPTOR.match(word.text):

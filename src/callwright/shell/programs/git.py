@@ -114,7 +114,12 @@ _WRITES = frozenset(
     "config worktree submodule notes reset push rebase restore symbolic-ref sparse-checkout bisect".split()
 )
 _MERGES = frozenset(("merge", "pull", "cherry-pick", "revert", "rebase"))
-_RUNS = frozenset((("bisect", "run"), ("submodule", "foreach"), ("bisect", "visualize"), ("bisect", "view")))
+_RUNS = frozenset(
+    (
+        *(("bisect", "run"), ("bisect", "replay"), ("bisect", "visualize"), ("bisect", "view")),
+        ("submodule", "foreach"),
+    )
+)
 _RUNNING_OPTIONS = (
     "--exec",
     "-x",
@@ -139,6 +144,7 @@ _TAKES_MESSAGE = frozenset(("commit", "tag", "merge"))
 """Sub-commands for which whatever follows the letter m in an option is a message: `-m"fix"`, `-am"fix"`."""
 _REDIRECTS = {"remote": ("add", "set-url", "rename"), "submodule": ("init", "sync")}
 """What changes the addresses in the settings, which decide where a later push or fetch goes."""
+_REF = re.compile(r"HEAD|refs/(?!.*\.\.)[\w./-]+")
 _HELPER = re.compile(r"[\w+.-]+::")
 """An address that git hands to a program: `ext::sh -c x`."""
 _OUTPUTS = {"archive": ("-o", "--output"), "format-patch": ("-o", "--output-directory")}
@@ -311,6 +317,8 @@ def _judge_effect(words: Sequence[Word], folders: Folders, reason: str) -> Judge
         return unknown(f"git {verb} may run a merge strategy, which is a program", touched)
     if verb in ("remote", "submodule") and any("::" in text for text in texts):
         return unknown(f"git {verb} names an address that is a program", touched)
+    if verb == "symbolic-ref" and not all(_REF.fullmatch(text) for text in texts if text[:1] != "-"):
+        return unknown("git symbolic-ref may write another file than a reference", touched)
     if verb in ("apply", "am"):
         return unknown(f"git {verb} writes files that only the patch names", touched)
     moved = [access.path for access in touched if verb == "mv" and isinstance(access, ReadPath)]

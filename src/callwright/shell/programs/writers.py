@@ -11,7 +11,7 @@ from callwright.core.spec import Effect
 from callwright.shell.findings import Judgement, unknown
 from callwright.shell.options import Grammar, ParsedCall, grammar, parse_options
 from callwright.shell.plan import Tree, Verdict
-from callwright.shell.words import HARMLESS_TARGETS, Folders, Word, resolve_as
+from callwright.shell.words import HARMLESS_TARGETS, NAMES, Folders, Word, resolve_as
 from callwright.system.sensitive_paths import PROTECTED_FILES
 
 _HELP = frozenset(("--help", "--version"))
@@ -169,6 +169,8 @@ def _write(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     touched: list[Access] = [*resolve_as(WritePath, call.operands, folders)]
     touched.extend(resolve_as(ReadPath, call.list_values("-r", "--reference"), folders))
     judgement = _make_judgement(Verdict.WRITES, f"{name} writes", arguments, touched, call)
+    if name == "mknod" and judgement.verdict is Verdict.WRITES and [word.text for word in call.operands[1:]] != ["p"]:
+        return unknown("mknod makes a device, through which disks and memory can be written", tuple(touched))
     nowhere = name == "tee" and all(word.literal and word.text in HARMLESS_TARGETS for word in call.operands)
     if nowhere and judgement.verdict is Verdict.WRITES:
         return Judgement(Verdict.READ_ONLY, "tee writes nowhere")
@@ -248,7 +250,8 @@ def _split(name: str, arguments: Sequence[Word], folders: Folders) -> Judgement:
     else:
         sources, prefix = call.operands[:1], call.list_values("-f", "--prefix") or [Word("xx")]
     touched: list[Access] = [*resolve_as(ReadPath, [word for word in sources if word.text != "-"], folders)]
-    touched.extend(resolve_as(WritePath, [*prefix, *_complete_protected(prefix)], folders))
+    pieces = [Word(f"{word.text}*", NAMES) for word in prefix]  # one of them may be a link that leads elsewhere
+    touched.extend(resolve_as(WritePath, [*prefix, *pieces, *_complete_protected(prefix)], folders))
     if call.has("--filter"):
         return unknown("split --filter runs a program", tuple(touched))
     if call.has("--additional-suffix") or (call.has("-b", "--suffix-format") and name == "csplit"):
