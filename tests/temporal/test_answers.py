@@ -204,6 +204,30 @@ async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: Sqlit
     watching.cancel()
 
 
+async def test_run_that_could_not_be_woken_is_woken_later(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+    await agent.run("go", session="s")
+    ((question,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(question))
+    away, done = [True, True], asyncio.Event()
+
+    def hear() -> None:
+        if away:
+            away.pop()
+            raise RPCError("the server does not answer", RPCStatusCode.UNAVAILABLE, b"")
+        done.set()
+
+    monkeypatch.setattr("callwright.temporal.worker._LOOK_SECONDS", 0.0)
+    watch = AnswerWatch("queue", [store])
+    watch.add(store, "s")  # nothing else happens to the store from now on
+    watching = asyncio.ensure_future(watch.run(cast("Any", Server(RPCStatusCode.OK, hear))))
+    await asyncio.wait_for(done.wait(), LONG_SECONDS)
+    watching.cancel()
+    assert [record.getMessage().count("does not answer") for record in caplog.records] == [1]
+
+
 class CountingStore(MemoryStore):
     """Counts how often its sessions are listed, and how often it is asked whether it has changed."""
 
@@ -270,7 +294,7 @@ async def test_damaged_session_does_not_hide_answers_of_others(
 async def test_store_that_is_away_is_told_once_each_time(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    away, done = [True, True, False, True, True], asyncio.Event()
+    away, done = [True, False, True, True], asyncio.Event()
 
     async def version() -> str:
         if not away:

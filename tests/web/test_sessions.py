@@ -847,6 +847,27 @@ async def test_page_that_fell_behind_gets_the_questions_of_now(serve: Serve, mon
         await events.wait(type="hello", questions=[])
 
 
+async def test_streams_and_store_end_with_the_hub(project: Path, tmp_path: Path) -> None:
+    locations = Locations.of(project, home=tmp_path / "home")
+    hub = Hub(locations, "1")
+    before = hub.store
+    assert before is None and not locations.sessions.exists()  # a look must not create the file
+    async with SqliteStore(locations.sessions) as sessions:
+        await sessions.list()
+    store = hub.store
+    assert store is not None and store is hub.store
+    stream = hub.stream()
+    await anext(stream)
+    for number in (1, 2):
+        hub.publish({"type": "notice"})
+        assert json.loads((await anext(stream)).removeprefix(b"data: ")) == [{"type": "notice", "number": number}]
+    assert hub.streams == 1
+    await hub.aclose()
+    assert [batch async for batch in stream] == [] and hub.streams == 0
+    with pytest.raises(SessionError, match="is closed"):
+        await store.list()
+
+
 async def test_events_that_a_page_does_not_read_are_not_kept(project: Path, tmp_path: Path) -> None:
     hub = Hub(Locations.of(project, home=tmp_path / "home"), "1")
     stream = hub.stream()
