@@ -245,6 +245,64 @@ async def test_redo_that_was_not_recorded_is_redone_again(tmp_path: Path, store:
     assert (scene.root / "a").read_text() == "0"
 
 
+async def _rewind_killed_before_its_record(scene: Scene) -> None:
+    """Restore files, and do not come to writing the record."""
+    hold = await scene.store.hold("s")
+    await hold.release()
+
+    class Killed(BaseException):
+        """Ends the task where the process would end."""
+
+    async def die(self: object, *records: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(hold), "append", die)
+        with pytest.raises(Killed):
+            await scene.history.rewind("1")
+    assert (scene.root / "a").read_text() == "0"
+
+
+async def test_rewind_killed_before_its_record_is_taken_back_by_the_next_prompt(tmp_path: Path, store: SessionStore):
+    scene = await three_prompts(tmp_path, store)
+    await _rewind_killed_before_its_record(scene)
+    again = Scene(tmp_path, store, "four")  # as another process finds it
+    await again.say("fourth")
+    assert (again.root / "a").read_text() == "2"
+    assert await again.texts() == ["first", "second", "third", "fourth"]
+    await again.history.rewind("1")
+    assert (again.root / "a").read_text() == "0"
+
+
+async def test_rewind_killed_before_its_record_is_done_again_and_redone_whole(tmp_path: Path, store: SessionStore):
+    scene = await three_prompts(tmp_path, store)
+    await _rewind_killed_before_its_record(scene)
+    again = UndoHistory(store, "s", UndoStore(tmp_path / "kept"))
+    assert [Path(path).name for path in (await again.rewind("1")).restored] == ["a"]
+    assert (scene.root / "a").read_text() == "0" and await scene.texts() == []
+    await again.redo()
+    assert (scene.root / "a").read_text() == "2" and await scene.texts() == ["first", "second", "third"]
+
+
+async def test_rewind_killed_before_its_record_leaves_what_was_changed_since(tmp_path: Path, store: SessionStore):
+    scene = await three_prompts(tmp_path, store)
+    await _rewind_killed_before_its_record(scene)
+    (scene.root / "a").write_text("by hand")
+    again = UndoHistory(store, "s", UndoStore(tmp_path / "kept"))
+    with pytest.raises(UndoError, match="nothing to redo"):
+        await again.redo()
+    assert (scene.root / "a").read_text() == "by hand"
+
+
+async def test_rewind_of_an_older_session_of_the_same_name_stays(tmp_path: Path):
+    scene = await three_prompts(tmp_path, MemoryStore())
+    await scene.history.rewind("1")
+    again = Scene(tmp_path, MemoryStore(), "one", "two")  # as after a restart of a program that keeps no sessions
+    for prompt in ("first", "second"):
+        await again.say(prompt)
+    assert (again.root / "a").read_text() == "0"
+
+
 async def test_cancelled_rewind_keeps_files_and_conversation_together(tmp_path: Path, store: SessionStore):
     scene = await three_prompts(tmp_path, store)
     log, restored = scene.kept.open("s"), threading.Event()

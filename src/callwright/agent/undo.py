@@ -7,6 +7,8 @@ what the files were is kept, so that a rewind can be redone until the next promp
 import asyncio
 import secrets
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from callwright.agent.run_request import RunRequest, release_hold, wait_for_end
@@ -85,7 +87,10 @@ async def add_prompt(transcript: Transcript, request: RunRequest, store: "UndoSt
         return
     point = None
     if store is not None and request.lineage is None:
-        log_id, turn = store.open(request.session_id).take_point()
+        log = store.open(request.session_id)
+        if log.history.restores:
+            await _take_back_unrecorded(log, transcript.hold.records)
+        log_id, turn = log.take_point()
         label = " ".join(find_prompt_text(request.prompt).split())[:_LABEL_CHARS]
         point = UndoPoint(secrets.token_hex(4), label, {"log": log_id, "turn": turn})
     await transcript.add_user_message(UserMessage(request.prompt), key=request.key, point=point)
@@ -165,6 +170,8 @@ class UndoHistory:
             log = None if scope == "conversation" else await asyncio.to_thread(self._open_log)
             plan = None
             if log is not None:
+                if not dry_run:
+                    await _take_back_unrecorded(log, hold.records)
                 plan = await asyncio.to_thread(_plan_undo, log, hold.records, point.position)
             result = _describe(point.label, plan, conversation=scope != "files")
             if dry_run:
@@ -190,6 +197,8 @@ class UndoHistory:
         """
         hold = await self._hold()
         try:
+            if self._files is not None and not dry_run:
+                await _take_back_unrecorded(await asyncio.to_thread(self._open_log), hold.records)
             position = _find_redo(hold.records)
             undone = cast("Rewound", hold.records[position])
             log = await asyncio.to_thread(self._open_log) if undone.restored else None
@@ -292,7 +301,23 @@ def _plan_undo(log: "ChangeLog", records: Sequence[Record], position: int) -> "U
         raise UndoError(
             "the changes since this point are not kept any more, or belong to the session it was copied from"
         )
-    return log.plan_undo(turn if log_id else 0)
+    point = cast("UndoPoint", records[position]).point_id
+    return replace(log.plan_undo(turn if log_id else 0), point=point)
+
+
+async def _take_back_unrecorded(log: "ChangeLog", records: Sequence[Record]) -> None:
+    """Take back a rewind that restored files and was killed before its record was written: both or nothing.
+
+    What another program has changed since stays as it is.
+    """
+    recorded = {each.restored for each in records if isinstance(each, Rewound)}
+    points = {each.point_id for each in records if isinstance(each, UndoPoint)}  # not of an older session of this name
+    lost = [each for each, point in log.history.points.items() if point in points and each not in recorded]
+    for restored in lost[::-1]:
+        with suppress(UndoError):
+            plan = await asyncio.to_thread(log.plan_redo, restored)
+            if not plan.conflicts:
+                await asyncio.to_thread(partial(log.apply, plan, redo=restored))
 
 
 def _describe_files(

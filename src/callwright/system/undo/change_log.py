@@ -329,8 +329,8 @@ class ChangeLog:
                 )
             except (NotKept, OSError, ToolError) as error:
                 raise UndoError(f"nothing was restored: {describe_failure(error)}") from None
-            changes = {each.path: [each.current.dump(), each.target.dump()] for each in plan.restorations}
-            line = {"restored": restore_id, "sets": list(plan.sets), "changes": changes, "redo": redo}
+            line: Line = {"restored": restore_id, "sets": list(plan.sets), "redo": redo, "point": plan.point}
+            line["changes"] = {each.path: [each.current.dump(), each.target.dump()] for each in plan.restorations}
             try:
                 self._journal.append(line)
             except NotKept as error:

@@ -71,6 +71,8 @@ class UndoPlan:
     """Paths that another program has changed since."""
     notes: tuple[str, ...] = ()
     """What is left as it is."""
+    point: str = ""
+    """Identifies the state of the session that an undo returns to."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -94,6 +96,8 @@ class ChangeHistory:
         """Whether nothing is recorded since the latest turn, because the disk is full."""
         self.restores: dict[str, tuple[list[ChangeSet], States]] = {}
         """The undos that can be redone, with the turns they undid."""
+        self.points: dict[str, str] = {}
+        """The states of the session that these undos returned to."""
         self.redone: set[str] = set()
         """The undos that were redone, and nothing was changed since."""
 
@@ -101,8 +105,8 @@ class ChangeHistory:
         """Add a turn; what was undone before cannot be redone any more."""
         self.last = number
         self.sets[number] = added = ChangeSet(number, at)
-        self.restores.clear()
-        self.redone.clear()
+        for known in (self.restores, self.points, self.redone):
+            known.clear()
         return added
 
     def suspend(self, number: int, at: float, reason: str) -> None:
@@ -139,6 +143,7 @@ class ChangeHistory:
         if redone is None:
             undone = [self.sets.pop(number) for number in line["sets"] if number in self.sets]
             self.restores[line["restored"]] = undone, states
+            self.points[line["restored"]] = str(line.get("point", ""))
             return
         self.redone.add(line["redo"])
         self.sets.update({each.number: each for each in redone[0]})
