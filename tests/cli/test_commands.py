@@ -302,6 +302,12 @@ def test_doctor_notices_a_full_disk(machine: Any) -> None:
     assert not probe.is_symlink()
 
 
+def test_doctor_reports_a_home_that_cannot_be_looked_at(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLWRIGHT_HOME", str(machine.home / ("x" * 300)))
+    shown = machine("doctor")
+    assert shown.code == 1 and "ok    programs" in shown.out and "FAIL  sessions    cannot write to" in shown.out
+
+
 def damage_file(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[100:3000] = bytes(2900)

@@ -417,6 +417,13 @@ def test_input_with_nan_is_an_error(machine: Any, calls: Call) -> None:
     assert ended.code == 2 and "Infinity is not JSON" in ended.err
 
 
+@pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}]])
+def test_empty_message_is_an_error(machine: Any, content: object) -> None:
+    line = json.dumps({"type": "user", "message": {"content": content}})
+    ended = machine("-p", "--input-format", "stream-json", machine.says("never"), stdin=line)
+    assert ended.code == 2 and ended.out == "" and "stdin line 1 is an empty message" in ended.err
+
+
 def test_deeply_nested_input_is_an_error(machine: Any, calls: Call) -> None:
     deep = "[" * 100_000
     ended = machine("-p", "--input-format", "stream-json", machine.says("never"), stdin=deep)

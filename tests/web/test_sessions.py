@@ -881,6 +881,21 @@ async def test_events_that_a_page_does_not_read_are_not_kept(project: Path, tmp_
     await stream.aclose()
 
 
+async def test_folder_that_cannot_be_looked_into_is_said(project: Path, tmp_path: Path) -> None:
+    hub = Hub(Locations.of(project, home=tmp_path / ("x" * 300)), "1")
+    with pytest.raises(SessionError, match="cannot be opened: file name too long"):
+        _ = hub.store
+    await hub.open()
+    stream = hub.stream()
+    try:
+        await anext(stream)
+        (told,) = json.loads((await asyncio.wait_for(anext(stream), LONG_SECONDS)).removeprefix(b"data: "))
+        assert told["type"] == "problem" and "cannot be opened" in told["text"]
+    finally:
+        await stream.aclose()
+        await hub.aclose()
+
+
 @pytest.mark.slow
 async def test_text_that_grows_while_the_page_opens_is_shown_once(
     serve: Serve, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

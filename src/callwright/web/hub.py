@@ -8,6 +8,7 @@ from typing import Any
 
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
+from callwright.core.errors import describe_exception
 from callwright.sessions import SessionError, SessionStore, SqliteStore
 
 _FLUSH_SECONDS = 0.015
@@ -90,9 +91,17 @@ class Hub:
 
     @property
     def store(self) -> SessionStore | None:
-        """The sessions of the project; None while there is no file, because opening would create it."""
-        if self._store is None and self._locations.sessions.exists():
-            self._store = SqliteStore(self._locations.sessions)
+        """The sessions of the project; None while there is no file, because opening would create it.
+
+        Raises:
+            SessionError: Its folder may not be entered.
+        """
+        file = self._locations.sessions
+        try:
+            if self._store is None and file.exists():
+                self._store = SqliteStore(file)
+        except OSError as error:
+            raise SessionError(f"the session file {file} cannot be opened: {describe_exception(error)}") from None
         return self._store
 
     def publish(self, event: Fields) -> None:
@@ -149,18 +158,16 @@ class Hub:
                 self._wanted.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wanted.wait(), _IDLE_SECONDS)
-            store = self.store
-            if store is not None:
-                try:
-                    now = await store.version()
-                    if now != version:
-                        await self._publish_changes(store)
-                        version = now  # not before: what could not be read is told at the next look
-                    self._problem = ""
-                except SessionError as error:
-                    if str(error) != self._problem:
-                        self._problem = str(error)
-                        self.publish({"type": "problem", "text": self._problem})
+            try:
+                store = self.store
+                if store is not None and (now := await store.version()) != version:
+                    await self._publish_changes(store)
+                    version = now  # not before: what could not be read is told at the next look
+                self._problem = ""
+            except SessionError as error:
+                if str(error) != self._problem:
+                    self._problem = str(error)
+                    self.publish({"type": "problem", "text": self._problem})
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _publish_changes(self, store: SessionStore) -> None:

@@ -303,8 +303,8 @@ async def _find_damaged_sessions(locations: Locations) -> list[str]:
 
 def _find_write_problem(locations: Locations) -> CheckResult | None:
     folder = locations.record
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
         # mode bits do not tell: the file system may be read-only, or full
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -161,11 +161,11 @@ def parse_user_message(line: str, number: int) -> UserPrompt:
         content = message["message"]["content"]
         if message["type"] == "user":
             verbatim = message.get("client_composed") is True
-            if isinstance(content, str):
-                return UserPrompt(content, verbatim=verbatim)
-            parts = cast("list[dict[str, Any]]", content)
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[Any]", content)
             text = "\n".join(part["text"] for part in parts if part["type"] == "text")
             attached = tuple(_media(part, number) for part in parts if part["type"] != "text")
+            if not text.strip() and not attached:  # as -p refuses it: models do too, with every later prompt
+                raise UsageError(f"stdin line {number} is an empty message; write its text as content")
             return UserPrompt(text, attachments=attached, verbatim=verbatim)
     except ValueError as error:
         reason = f" ({error})"
