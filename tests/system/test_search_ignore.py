@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from callwright.system.search.gitignore import IgnoreRules, find_global_excludes, find_ignore_reason, parse_rules
+from callwright.system.search.gitignore import (
+    IgnoreRules,
+    IgnoreScope,
+    find_global_excludes,
+    find_ignore_reason,
+    parse_rules,
+)
 from callwright.system.search.ripgrep import find_ripgrep
 from callwright.system.search.walk import Walk, walk_files
 
@@ -181,3 +187,22 @@ def test_excludes_of_the_repository_apply_in_a_linked_worktree(tmp_path: Path):
         assert _listed(root) == _git(root, "ls-files", "-z", "-o", "--exclude-standard") == ["b"]
     (side / ".git").write_bytes(b"gitdir: a\0b\n")
     assert _listed(side) == ["a.log", "b"]
+
+
+def test_work_grows_with_the_names_of_a_folder_not_with_their_square(tmp_path: Path):
+    class Name(str):
+        """A name that counts how often it is looked up."""
+
+        __slots__ = ()
+        looked_up = 0
+
+        def __hash__(self) -> int:
+            Name.looked_up += 1
+            return super().__hash__()
+
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    names: list[str] = [Name(f"{number}.{'log' if number % 2 else 'txt'}") for number in range(300)]
+    scope = IgnoreScope.of(tmp_path, tmp_path)
+    shown, hidden = scope.part(f"{tmp_path}/", names, folders=False)
+    assert (len(shown), len(hidden)) == (150, 150)
+    assert Name.looked_up <= 4 * len(names)

@@ -257,7 +257,10 @@ class IgnoreScope:
         if not self.may_hide(f"/{'/'.join(names)}/"):
             return names, []
         hidden = [name for name in names if self.verdict(prefix + name, folder=folders)]
-        return ([name for name in names if name not in set(hidden)], hidden) if hidden else (names, hidden)
+        if not hidden:
+            return names, hidden
+        known = frozenset(hidden)
+        return [name for name in names if name not in known], hidden
 
 
 def find_ignore_reason(path: Path, top: Path) -> IgnoreReason | None:
