@@ -125,8 +125,6 @@ def _drop_refused_calls(message: AssistantMessage) -> AssistantMessage:
 
 
 def _is_usage(usage: Any) -> bool:
-    if usage is NO_USAGE:
-        return True
     if type(usage) is not Usage:
         return False
     counts = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
@@ -141,7 +139,7 @@ def _is_usual(message: Any) -> bool:
     if type(call) is not ToolCall or not type(call.arguments) is type(call.name) is type(call.id) is str:
         return False
     plain = type(message.stop) is type(message.model) is str and message.stop == "calls"
-    return plain and call.id != "" and _is_usage(message.usage)
+    return plain and call.id != "" and (message.usage is NO_USAGE or _is_usage(message.usage))
 
 
 def _is_part(part: Any) -> bool:

@@ -12,7 +12,7 @@ from callwright.agent.replay import Ending, OpenTurn
 from callwright.agent.results import AgentEvent, Paused
 from callwright.agent.text_replies import is_text_call, note_text_calls
 from callwright.agent.transcript import Transcript, wait_for_nothing
-from callwright.clip import Outputs, find_output_ids
+from callwright.clip import READER, Outputs, find_output_ids
 from callwright.core._fast import frozen, make_constructor, replace
 from callwright.core.calls import Answers, Decline, Failed, Interrupted, Outcome, Question, ToolCall
 from callwright.core.decisions import check_answers
@@ -161,6 +161,8 @@ async def _ask_again(
 def keep_outputs(transcript: Transcript, outcomes: Iterable[Ending], outputs: Outputs, *, durable: bool) -> None:
     """Store the whole of outputs that were cut, so that the model can read them in another process too."""
     for outcome in outcomes:
+        if READER not in outcome.text:
+            continue
         for output_id in find_output_ids(outcome):
             transcript.has_cut_outputs = True
             if durable and output_id not in transcript.kept_outputs:
