@@ -14,7 +14,7 @@ from mcp.server.session import ServerSession
 from tests.serve.test_http import ACCEPT, HELLO
 from tests.waiting import LONG_SECONDS, close_stream
 
-from callwright import Executor, Registry, ToolContext, tool
+from callwright import Executor, Registry, ToolContext, ToolSpec, tool
 from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
 from callwright.serve.access import TimedProtocol
@@ -22,6 +22,7 @@ from callwright.serve.call import SuspendableCall, SuspendedCalls
 from callwright.serve.clients import Caller, ClientStates, ListChangeNotifier
 from callwright.serve.http import listen
 from callwright.tool.base import State
+from callwright.tool.schema_tool import SchemaTool
 
 if TYPE_CHECKING:
     from tests.serve.conftest import Desk
@@ -142,6 +143,36 @@ async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.M
                 other.cookies.clear()
                 await say(other, str(number))
             assert "<mine>" in await say(one, "mine")
+
+
+async def test_headers_that_differ_from_the_arguments_are_refused() -> None:
+    ran: list[Any] = []
+    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+
+    async def deploy(arguments: Any) -> str:
+        ran.append(arguments["region"])
+        return "deployed"
+
+    registry = Registry(SchemaTool(ToolSpec("deploy", "Deploy.", schema), deploy))
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    headers = {**ACCEPT, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "deploy"}
+    request = modern_call("")
+    request["params"] |= {"name": "deploy", "arguments": {"region": "eu"}}
+    async with (
+        listen(gateway, HttpOptions(port=0, token="")) as (url, _),
+        httpx2.AsyncClient(timeout=LONG_SECONDS) as client,
+    ):
+
+        async def send(name: str, region: str | None) -> httpx2.Response:
+            named = {**request, "params": {**request["params"], "name": name}}
+            given = {} if region is None else {"Mcp-Param-Region": region}
+            return await client.post(url, json=named, headers={**headers, "Mcp-Name": name, **given})
+
+        for name in ("deploy", "Deploy", "functions.deploy"):  # in whatever spelling the call would run
+            for region, status_code in (("us", 400), (None, 400), ("eu", 200)):  # a proxy goes by the header
+                assert (await send(name, region)).status_code == status_code, (name, region)
+        assert "did you mean deploy" in (await send("deplyo", "us")).text
+    assert ran == ["eu"] * 3
 
 
 def test_too_many_clients_get_an_error_and_displace_no_other() -> None:

@@ -26,6 +26,7 @@ from callwright.registry.catalog import SEARCH_NAME, Catalog, Toolset, session_c
 from callwright.registry.compose import combined
 from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
+from callwright.repairs.names import repair_name
 from callwright.serve.call import (
     CallingClient,
     ClientLacks,
@@ -220,7 +221,9 @@ class Gateway:
         return types.EmptyResult()
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        tool = self._tools.snapshot().get(name)
+        catalog = self._tools.snapshot()
+        # a call by another spelling runs too, so the headers of its arguments are checked too
+        tool = catalog.get(name) or catalog.get(repair_name(name, catalog.spellings) or "")
         return None if tool is None else tool.spec.input_schema
 
     async def _list_prompts(
