@@ -100,6 +100,25 @@ def test_pasted_text_that_looks_like_another_paste_stays() -> None:
     assert editor.text == "[pasted 1: 20 lines][pasted 2: 20 lines]" and editor.take() == first + second
 
 
+@pytest.mark.parametrize("key", ["backspace", "delete-word", "delete", "delete-next-word"])
+def test_placeholder_of_a_paste_is_removed_as_a_whole(key: str) -> None:
+    editor = Editor()
+    editor.insert("see ")
+    editor.paste("row\n" * 20)
+    if key.startswith("delete") and key != "delete-word":
+        editor.cursor = len("see [pas")
+    editor.press(key)
+    assert editor.take() == "see "
+
+
+def test_text_typed_inside_of_a_placeholder_follows_it() -> None:
+    editor, pasted = Editor(), "row\n" * 20
+    editor.paste(pasted)
+    editor.press("left")
+    editor.insert("!")
+    assert editor.take() == f"{pasted}!"
+
+
 def test_queued_prompts_do_not_precede_the_next_line_of_a_dumb_terminal() -> None:
     editor, queue = Editor(), PromptQueue(editable=False)
     queue.add("y")

@@ -263,6 +263,25 @@ def test_vi_commands(keys: str, left: str) -> None:
     assert editor.text == left
 
 
+@pytest.mark.parametrize(
+    ("text", "cursor", "keys", "left", "at"),
+    [
+        ("one\ntwo", 4, "", "one\ntwo", 4),  # Esc at the start of a line stays in it
+        ("one\ntwo", 3, "xxxx", "\ntwo", 0),  # x does not join lines
+        ("one\ntwo\nsix", 5, "dd", "one\nsix", 4),
+        ("one\ntwo", 5, "dd", "one", 0),
+        ("one\ntwo", 5, "cc", "one\n", 4),
+        ("one\ntwo", 2, "o", "one\n\ntwo", 4),
+    ],
+)
+def test_vi_commands_keep_to_their_line(text: str, cursor: int, keys: str, left: str, at: int) -> None:
+    editor = Editor()
+    editor.set(text)
+    editor.cursor, vi = cursor, ViKeys(editor)
+    assert vi.escape() and vi.type(keys)
+    assert (editor.text, editor.cursor) == (left, at)
+
+
 @pytest.mark.parametrize("finish", [Editor.take, Editor.clear])
 def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -> None:
     editor = Editor()
@@ -273,6 +292,14 @@ def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -
     assert not vi.normal and not vi.type("hello")
     editor.set("next")
     assert vi.escape() and vi.type("u") and editor.text == "next"  # the finished text does not come back
+
+
+def test_vi_undo_takes_a_new_line_back() -> None:
+    editor = Editor()
+    editor.set("one")
+    vi = ViKeys(editor)
+    assert vi.escape() and vi.type("o") and not vi.normal
+    assert vi.escape() and vi.type("u") and editor.text == "one"
 
 
 def test_dropped_image_becomes_a_mention(tmp_path: Path) -> None:

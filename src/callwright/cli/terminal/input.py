@@ -71,7 +71,8 @@ class Editor:
         self.set("\n".join(filter(None, [*map(self._fold, texts), self.text])))
 
     def insert(self, text: str) -> None:
-        """Insert text at the cursor."""
+        """Insert text at the cursor; inside of a placeholder, which stands for a paste as a whole, after it."""
+        self.cursor = self._find_placeholder(self.cursor)[1]
         self.text = self.text[: self.cursor] + text + self.text[self.cursor :]
         self.cursor += len(text)
         self.suggestions = ()
@@ -161,26 +162,37 @@ class Editor:
     def _press_backspace(self) -> None:
         before = self.text[: self.cursor]
         removed = next((len(pasted) for pasted in self._pastes if before.endswith(pasted)), self._count_before())
-        self._cut(self.cursor - removed, self.cursor)
+        self.remove(self.cursor - removed, self.cursor)
 
     def _press_delete(self) -> None:
-        self._cut(self.cursor, self.cursor + self._count_after())
+        self.remove(self.cursor, self.cursor + self._count_after())
 
     def _press_delete_word(self) -> None:
-        self._cut(self._word_start(), self.cursor)
+        self.remove(self._word_start(), self.cursor)
 
     def _press_delete_next_word(self) -> None:
-        self._cut(self.cursor, self._word_end())
+        self.remove(self.cursor, self._word_end())
 
     def _press_delete_to_start(self) -> None:
-        self._cut(self._line_start, self.cursor)
+        self.remove(self._line_start, self.cursor)
 
     def _press_delete_to_end(self) -> None:
-        self._cut(self.cursor, self._line_end)
+        self.remove(self.cursor, self._line_end)
 
-    def _cut(self, start: int, end: int) -> None:
+    def remove(self, start: int, end: int) -> None:
+        """Remove a part of the text; a placeholder of which it would leave a rest goes as a whole."""
+        if start < end:
+            start, end = self._find_placeholder(start)[0], self._find_placeholder(end)[1]
         self.text = self.text[:start] + self.text[end:]
         self.cursor = start
+
+    def _find_placeholder(self, at: int) -> tuple[int, int]:
+        """Return where the placeholder that a position is inside of begins and ends; twice the position if in none."""
+        for placeholder in self._pastes:
+            start = self.text.find(placeholder, max(at - len(placeholder) + 1, 0))
+            if 0 <= start < at < start + len(placeholder):
+                return start, start + len(placeholder)
+        return at, at
 
     def _press_newline(self) -> None:
         self.insert("\n")
@@ -217,7 +229,7 @@ class Editor:
         self.suggestions = found if len(found) > 1 else ()
         common = _common(found)
         if len(common) > len(word):
-            self._cut(start, self.cursor)
+            self.remove(start, self.cursor)
             kept = self.suggestions
             self.insert(common + (" " if len(found) == 1 and not common.endswith("/") else ""))
             self.suggestions = kept

@@ -41,7 +41,7 @@ class ViKeys:
             self.normal, self._operator = False, ""
             return False
         self.normal = True
-        self._editor.press("left")
+        self._step_back()
         return True
 
     def type(self, text: str) -> bool:
@@ -78,14 +78,17 @@ class ViKeys:
                 text, cursor = self._undo.pop()
                 editor.set(text)
                 editor.cursor = min(cursor, len(text))
-            case "x":
+            case "x" if not self._at_line_end:
                 self._save()
                 editor.press("delete")
+                if self._at_line_end:
+                    self._step_back()
             case "D" | "C":
                 self._save()
                 editor.press("delete-to-end")
                 self.normal = key == "D"
             case "o":
+                self._save()
                 editor.press("end")
                 editor.press("newline")
                 self.normal = False
@@ -101,15 +104,17 @@ class ViKeys:
         if key == operator:
             editor.press("home")
             editor.press("delete-to-end")
+            if (
+                operator == "d" and "\n" in editor.text
+            ):  # the line goes with its break; of the last, with the one before
+                editor.press("backspace" if editor.cursor == len(editor.text) else "delete")
+                editor.press("home")
         else:
             if operator + key == "cw":  # leaves the space before the next word
                 editor.press("word-right")
             else:
                 self._move(key)
-            start, end = sorted((before, editor.cursor))
-            text = editor.text
-            editor.set(text[:start] + text[end:])
-            editor.cursor = start
+            editor.remove(*sorted((before, editor.cursor)))
         self.normal = operator == "d"
 
     def _move(self, key: str) -> None:
@@ -120,6 +125,15 @@ class ViKeys:
         if key == "w":
             rest = editor.text[editor.cursor :]
             editor.cursor += len(rest) - len(rest.lstrip())
+
+    @property
+    def _at_line_end(self) -> bool:
+        return self._editor.text[self._editor.cursor : self._editor.cursor + 1] in ("", "\n")
+
+    def _step_back(self) -> None:
+        """Move to the character before, unless it is in the line above."""
+        if self._editor.text[: self._editor.cursor].rpartition("\n")[2]:
+            self._editor.press("left")
 
     def _save(self) -> None:
         self._undo.append((self._editor.text, self._editor.cursor))
