@@ -112,6 +112,11 @@ def test_unknown_word_that_may_be_vital_if_it_is_empty_asks(line: str, tmp_path:
     assert isinstance(decided, Ask) and "not known" in decided.reason
 
 
+_PROGRAMS = "git node npm python3 ruby go cargo java docker kubectl helm make cmake gcc clang " + " ".join(
+    f"python3.{minor}" for minor in range(8, 16)
+)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -137,6 +142,8 @@ def test_unknown_word_that_may_be_vital_if_it_is_empty_asks(line: str, tmp_path:
         "for d in a b; do rm -rf $d/build; done",
         'for d in packages/*; do rm -rf "$d/node_modules"; done',
         'for f in *.o; do rm -f "$f"; done',
+        f"for p in {_PROGRAMS}; do $p --version; done",
+        f'for p in {_PROGRAMS}; do command -v $p && echo "$p: $("$p" --version 2>&1 | head -n 1)"; done',
         'mv "$a/$b" c',
         'rm -f "$a/$b"',
         "rm -rf $a/build $b/dist",
@@ -166,9 +173,9 @@ _FIVE = "".join(f"(a={n}); (b={n}); (c={n}); (d={n}); " for n in range(5))
         (_FIVE + "env $a $b $c $d", True),
         (_FIVE + "echo $a $b $c $d", False),
         (_FIVE + "eval 'echo $a $b $c $d'", False),
-        ("".join(f"(a={n}); " for n in range(40)) + "$a", True),
-        ("".join(f"(a={n}); " for n in range(40)) + "echo $a", False),
-        ("".join(f"(a={n}); " for n in range(20)) + "$a", False),
+        ("".join(f"(a={n}); " for n in range(65)) + "$a", True),
+        ("".join(f"(a={n}); " for n in range(65)) + "echo $a", False),
+        ("".join(f"(a={n}); " for n in range(64)) + "$a", False),
         ("x=a; " + f"x+='{'y' * 100}'; " * 80 + "$x", True),
         ("x=a; " + 'x="$x$x"; ' * 40 + "$x", True),
         ("sh -c 'ls -l'; " * 401 + "sh -c 'rm -rf /'", True),

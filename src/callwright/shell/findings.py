@@ -283,7 +283,7 @@ class FoundCommand(NamedTuple):
 MAX_FILLED_CHARS = 100_000
 """A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
 _MAX_VALUES = 4
-_MAX_JOINED = 20
+_MAX_JOINED = 64
 
 
 class Findings:
