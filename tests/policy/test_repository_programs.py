@@ -544,6 +544,24 @@ def test_hooks_that_any_command_runs_ask(repository: Path, hook: str, line: str)
     assert isinstance(judged("git diff", repository, mode="auto"), Allow)  # runs without hooks
 
 
+@pytest.mark.parametrize("line", ["git push --dry-run o main", "git push -n o main", "touch x; git push --dry-run o"])
+def test_hook_that_a_dry_run_of_push_runs_asks(repository: Path, line: str) -> None:
+    for mode in ("default", "auto")[line.startswith("touch") :]:
+        assert isinstance(judged(line, repository, mode=mode, network_reads="allow"), Allow)
+    _add_hook(repository / ".git/hooks", "pre-push")
+    for mode in ("default", "auto"):
+        assert isinstance(judged(line, repository, mode=mode, network_reads="allow"), Ask)
+    assert isinstance(judged("git ls-remote o", repository, network_reads="allow"), Allow)
+    assert isinstance(judged("touch x; git log", repository, mode="auto"), Allow)
+    assert isinstance(judged("touch x", repository, mode="auto"), Allow)
+
+
+def test_only_git_asks_because_of_hooks(repository: Path) -> None:
+    _add_hook(repository / ".git/hooks", "reference-transaction")
+    assert isinstance(judged("touch x", repository, mode="auto"), Allow)
+    assert isinstance(judged("git branch x", repository, mode="auto"), Ask)
+
+
 @pytest.mark.parametrize("line", ["git grep . HEAD:.config/gh", "git diff @ HEAD:.aws", "git diff {tree}:gh main"])
 def test_folders_whose_names_make_their_files_secret_ask(repository: Path, line: str) -> None:
     (repository / ".config/gh").mkdir(parents=True)

@@ -33,8 +33,7 @@ _HARMLESS_DEVICES = words(
 _HARMLESS_TO_WRITE = _HARMLESS_DEVICES - {"/dev/stdin"}  # which is the file behind `< x`
 _COPIES_CONTENT = re.compile(r"-(?!-)\w*T|--no-t|(?:\A|/)\.{1,2}/*\Z")
 _NAMES_TARGET = re.compile(r"-(?!-)\w*t|--t")
-_READING = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK))
-_RUN_UNASKED = _READING | {Verdict.WRITES}
+_RUN_UNASKED = frozenset((Verdict.READ_ONLY, Verdict.READS_NETWORK, Verdict.WRITES))
 
 
 class Fence(Policy):
@@ -68,15 +67,15 @@ class Fence(Policy):
                 return None
 
     def _judge_git(self, part: PartOfLine, command: SimpleCommand) -> Decision | None:
-        """Ask before git runs a hook or discards changes; lines that only read run without hooks."""
-        if command.program != "git" or command.verdict not in _RUN_UNASKED or part.plan.verdict in _READING:
+        """Ask before git runs a hook or discards changes; lines that read nothing but files run without hooks."""
+        if command.program != "git" or command.verdict not in _RUN_UNASKED or part.plan.verdict is Verdict.READ_ONLY:
             return None
         folder, changes = real_folder(command, self.here), command.verdict is Verdict.WRITES
         if changes and (restored := find_restored_file(command.words[1:], folder)):
             return Ask(f"git checkout would discard the changes of {make_printable(restored)}", "uncommitted work")
         verb, _ = split_verb(command.words[1:])
         try:
-            hook = find_hook(folder, verb if changes else "")
+            hook = find_hook(folder, "" if command.verdict is Verdict.READ_ONLY else verb)
         except (OSError, ValueError):
             hook = "of a repository that cannot be checked"
         return Ask(f"git {verb} would run the hook {make_printable(hook)}", "repository hooks") if hook else None
