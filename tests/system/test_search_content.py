@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
+from tests.waiting import within
 
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search.content import SearchResult, search, search_python
@@ -184,6 +185,30 @@ async def test_an_ignore_file_without_an_end_does_not_take_all_memory(tmp_path: 
     with pytest.raises(ToolFailed, match="too much memory"):
         await run_ripgrep(program, ContentQuery("a", tmp_path, tmp_path), memory_bytes=256 << 20)
     assert (await search(ContentQuery("a", tmp_path, tmp_path, ignored=True))).files == ["a.txt"]
+
+
+@needs_ripgrep
+@pytest.mark.parametrize("place", ["sub/.gitignore", ".ignore", ".git/info/exclude", "sub/.git/info/exclude"])
+async def test_pipe_in_place_of_an_ignore_file_does_not_stop_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "sub" / "inner").mkdir(parents=True)
+    (tmp_path / "sub" / "inner" / "a.txt").write_text("a\n")
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / place)
+    monkeypatch.setattr("callwright.system.search.content.PATIENCE_SECONDS", 0.1)
+    for folder in (tmp_path, tmp_path / "sub"):
+        found = await within(search(ContentQuery("a", folder, tmp_path)))
+        assert [Path(name).name for name in found.files] == ["a.txt"]
+
+
+@needs_ripgrep
+async def test_long_search_is_left_to_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / ".gitignore").write_text("b\n")
+    monkeypatch.setattr("callwright.system.search.content.PATIENCE_SECONDS", 0.0)
+    found = await search(ContentQuery("a", tmp_path, tmp_path))
+    assert (found.files, found.engine) == (["a.txt"], "ripgrep")
 
 
 def test_program_in_the_working_folder_is_not_ripgrep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

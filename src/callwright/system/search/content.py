@@ -4,6 +4,7 @@ import asyncio
 import marshal
 import os
 import re
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.search import python_grep as matcher
+from callwright.system.search.gitignore import IGNORE_FILES
 from callwright.system.search.ripgrep import (
     MAX_COLUMNS,
     MAX_OUTPUT_BYTES,
@@ -76,6 +78,10 @@ Result = TypeVar("Result")
 _MARK = re.compile(rb"([:-])")
 _BINARY = re.compile(rb"^([^\0\n]+): binary file matches \(found", re.MULTILINE)
 _MAX_WORKERS = 8
+_RULE_FILES = frozenset(IGNORE_FILES)
+_EXCLUDES = ".git/info/exclude"
+PATIENCE_SECONDS = 3.0
+"""How long a search may take before it is checked whether ripgrep waits for something that never comes."""
 
 
 class MatchLine(NamedTuple):
@@ -115,7 +121,41 @@ async def search(query: ContentQuery) -> SearchResult:
         InvalidArguments: The engine cannot read the pattern, glob or type.
     """
     program = None if query.foreign_rules else find_ripgrep()
-    return _read_result(query, await run_ripgrep(program, query), "ripgrep") if program else await search_python(query)
+    if not program:
+        return await search_python(query)
+    running = asyncio.ensure_future(run_ripgrep(program, query))
+    try:
+        await asyncio.wait({running}, timeout=PATIENCE_SECONDS)
+        if not running.done() and not query.ignored:
+            stop = threading.Event()
+            if await run_in_thread(lambda: _has_odd_rules(query.folder, stop), stop) and not running.done():
+                return await search_python(query)
+        return _read_result(query, await running, "ripgrep")
+    finally:
+        if not running.done():
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def _has_odd_rules(folder: Path, stop: threading.Event) -> bool:
+    """Whether an ignore file is a pipe, or something else that is no file: ripgrep may wait at it for ever."""
+    if any(_is_odd(f"{above}/{name}") for above in (folder, *folder.parents) for name in (*IGNORE_FILES, _EXCLUDES)):
+        return True
+    for place, folders, files in os.walk(folder):
+        if stop.is_set():
+            return False
+        names = [*_RULE_FILES.intersection(files), *([_EXCLUDES] if ".git" in folders else [])]
+        if any(_is_odd(f"{place}/{name}") for name in names):
+            return True
+    return False
+
+
+def _is_odd(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - many times per search
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 async def search_python(query: ContentQuery) -> SearchResult:
