@@ -9,6 +9,7 @@ from weakref import ref
 import pytest
 from tests.waiting import LONG_SECONDS, until_so
 
+from callwright.tool.base import State
 from callwright.tool.threads import Threads
 
 number: ContextVar[int] = ContextVar("number", default=0)
@@ -162,3 +163,29 @@ def test_functions_that_end_after_their_loop_keep_nothing() -> None:
     for release, argument in begun:  # the end of the second must not wait for the delivery of the first
         release.set()
         until_so(lambda argument=argument: _is_freed(argument))
+
+
+def test_state_of_one_session_does_not_wait_for_a_value_of_another() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        made = 0
+
+        def __init__(self) -> None:
+            begun.set()
+            go_on.wait(LONG_SECONDS)
+            Slow.made += 1
+
+    slow, other = State(), State()
+    making = [threading.Thread(target=slow.get, args=(Slow,), daemon=True) for _ in range(2)]
+    making[0].start()
+    assert begun.wait(LONG_SECONDS)
+    making[1].start()
+    quick = threading.Thread(target=other.get, args=(dict,), daemon=True)
+    quick.start()
+    quick.join(5)
+    held_up = quick.is_alive()
+    go_on.set()
+    for each in (*making, quick):
+        each.join(LONG_SECONDS)
+    assert not held_up and Slow.made == 1

@@ -15,17 +15,14 @@ from callwright.core.spec import ToolSpec
 Kept = TypeVar("Kept")
 
 
-_making = threading.RLock()
-"""Two tools in two threads must not make two values. One lock for all sessions: each makes a few values, once."""
-
-
 class State:
     """Values that the tools of one session share, one per type."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_lock", "_values")
 
     def __init__(self) -> None:
         self._values: dict[type, object] = {}
+        self._lock = threading.Lock()  # one each: a value that takes long to make must not hold up other sessions
 
     def copy(self) -> "State":
         """Return a new state with the same values."""
@@ -47,7 +44,7 @@ class State:
             raise UsageError(f"expected a class, got {kind!r}; state is stored by class")
         found = self._values.get(kind)
         if found is None:
-            with _making:
+            with self._lock:  # two tools in two threads must not make two
                 found = self._values.get(kind)
                 if found is None:
                     found = self._values[kind] = kind()
