@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 from tests.sessions.conftest import connect, execute, said, texts_of
 from tests.waiting import LONG_SECONDS, LoopClock, close_stream
@@ -14,6 +15,7 @@ from tests.waiting import LONG_SECONDS, LoopClock, close_stream
 from callwright import Agent
 from callwright.sessions import PostgresStore, SessionBusy, SessionError
 from callwright.sessions.base import SessionMissing
+from callwright.sessions.postgres_connection import Connections
 from callwright.sessions.records import Record
 from callwright.testing import ScriptedProvider
 
@@ -561,3 +563,42 @@ async def test_server_without_a_connection_left_is_told(postgres: str, monkeypat
             await store.list()
         await other.close()
         assert await store.list() == []
+
+
+class OnePlace:
+    """A pool of a server that accepts one connection, and that connection."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def acquire(self) -> "OnePlace":
+        if self._taken:
+            raise asyncpg.TooManyConnectionsError("too many connections")
+        self._taken = True
+        return self
+
+    async def release(self, connection: object) -> None:
+        self._taken = False
+        if not self.released.done():
+            self.released.set_result(None)
+
+    def get_idle_size(self) -> int:
+        return 0
+
+    async def fetch(self, query: str) -> list[str]:
+        if query == "for ever":
+            await asyncio.Event().wait()
+        return [query]
+
+
+async def test_caller_that_is_cancelled_when_it_is_woken_wakes_the_next() -> None:
+    pool = OnePlace()
+    connections = Connections(pool, 1)
+    first, second, third = [asyncio.ensure_future(connections.fetch(each)) for each in ("for ever", "two", "three")]
+    for _ in range(3):  # until the others wait for the connection of the first
+        await asyncio.sleep(0)
+    pool.released.add_done_callback(lambda _: second.cancel())  # called before the second goes on
+    first.cancel()
+    assert await third == ["three"]
+    assert first.cancelled() and second.cancelled()

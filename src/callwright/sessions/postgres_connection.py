@@ -201,8 +201,11 @@ class Connections:
                 await self._pool.release(connection)
         finally:
             self._in_use -= 1
-            if (waiting := self._next_waiting()) is not None:
+            # without another one in use nobody would wake the rest, if the first one fails or is cancelled
+            while (waiting := self._next_waiting()) is not None:
                 waiting.set_result(None)
+                if self._in_use:
+                    break
 
     def _next_waiting(self) -> "asyncio.Future[Any] | None":
         while self._waiting:
