@@ -273,6 +273,28 @@ async def test_found_tools_are_per_client(open_desk: "OpenDesk"):
         assert {found.name for found in (await two.list_tools(cache_mode="bypass")).tools} == before
 
 
+@pytest.mark.parametrize("name", ["tool_search", "ToolSearch", "functions.tool_search"])
+async def test_client_is_notified_of_tools_that_it_found(open_desk: "OpenDesk", name: str):
+    told = asyncio.Event()
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            told.set()
+
+    tools = [many(number) for number in range(60)]
+    async with (
+        open_desk(*tools, listing=ListingOptions(budget_tokens=300)) as desk,
+        desk.client("legacy", message_handler=hear) as client,
+    ):
+        names = {found.name for found in (await client.list_tools()).tools}
+        hidden = next(f"report_{number}" for number in range(60) if f"report_{number}" not in names)
+        await client.call_tool(next(found for found in names if found.startswith("report")), {})
+        await asyncio.sleep(0.1)
+        assert not told.is_set()  # other calls change no list
+        await client.call_tool(name, {"query": f"select:{hidden}"})
+        await asyncio.wait_for(told.wait(), LONG_SECONDS)
+
+
 @ERAS
 async def test_client_is_notified_of_new_tools(desk: "Desk", mode: str):
     told = asyncio.Event()

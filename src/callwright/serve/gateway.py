@@ -221,9 +221,7 @@ class Gateway:
         return types.EmptyResult()
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        catalog = self._tools.snapshot()
-        # a call by another spelling runs too, so the headers of its arguments are checked too
-        tool = catalog.get(name) or catalog.get(repair_name(name, catalog.spellings) or "")
+        tool = _find_tool(self._tools.snapshot(), name)
         return None if tool is None else tool.spec.input_schema
 
     async def _list_prompts(
@@ -263,7 +261,8 @@ class Gateway:
         outcome = await self._run_call(caller, call, catalog, self._make_run(caller, call, catalog, state))
         if isinstance(outcome, types.InputRequiredResult):
             return outcome
-        if call.name == SEARCH_NAME:
+        found = _find_tool(catalog, call.name)
+        if found is not None and found.spec.name == SEARCH_NAME:
             self._list_changes.notify()  # tools revealed by a search are listed from now on
         # the protocol wants an error for unknown tools and a result for all other failures
         if isinstance(outcome, Failed) and isinstance(outcome.error, UnknownTool):
@@ -350,6 +349,11 @@ def _limit_listing(tools: Toolset, executor: Executor, listing: ListingOptions) 
         always=listing.pinned,
         calls=lambda tool: executor.stats[tool].calls,
     )
+
+
+def _find_tool(catalog: Catalog, name: str) -> Tool | None:
+    """Return the tool that a call of this name runs: the executor repairs spellings."""
+    return catalog.get(name) or catalog.get(repair_name(name, catalog.spellings) or "")
 
 
 def _names(catalog: Catalog) -> list[str]:
