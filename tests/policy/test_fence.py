@@ -92,6 +92,38 @@ def test_outside_refuse_denies(root: Path) -> None:
     assert isinstance(_fence(root, outside="refuse").judge(WritePath("/etc/hosts"), _CALL), Deny)
 
 
+def test_unknown_read_is_free_only_for_a_line_behind_the_wall(root: Path) -> None:
+    for line, free in (('cat "$PLACE/a"', True), ('cp "$PLACE/a" b', False)):
+        access = RunCommand(line, str(root))
+        part = PartOfLine(_CALL, access, analyze(line, access.cwd))
+        walled = Fence(Workspace(root, reads="anywhere", outside="ask"), walled=True)
+        assert (walled.judge(ReadPath("$PLACE/a"), part) is None) is free
+        assert isinstance(_fence(root, reads="anywhere").judge(ReadPath("$PLACE/a"), part), Ask)
+
+
+def test_program_whose_reads_are_unknown_asks_only_behind_a_wall_that_fences_reads(root: Path) -> None:
+    line = RunCommand("frobnicate x", str(root))
+    plan = analyze(line.line, line.cwd)
+    part = PartOfLine(_CALL, line, plan, plan.commands[0])
+    decision = Fence(Workspace(root, reads="inside", outside="ask"), walled=True).judge(line, part)
+    assert isinstance(decision, Ask) and "may read files outside" in decision.reason
+    assert _fence(root, reads="inside").judge(line, part) is None
+    assert Fence(Workspace(root, reads="anywhere", outside="ask"), walled=True).judge(line, part) is None
+
+
+def test_relative_path_starts_from_the_given_folder(root: Path) -> None:
+    here = PathContext(str(root / "sub"), "/home/ann", (str(root.resolve()),))
+    fence = Fence(Workspace(root, outside="ask"), here)
+    assert fence.judge(WritePath("../x"), _CALL) is None
+    assert isinstance(fence.judge(WritePath("../../x"), _CALL), Ask)
+
+
+def test_devices_may_be_read_where_reads_are_fenced(root: Path) -> None:
+    for device in ("/dev/null", "/dev/stdin", "/dev/urandom"):
+        assert _fence(root, reads="inside").judge(ReadPath(device), _CALL) is None
+    assert isinstance(_fence(root).judge(WritePath("/dev/stdin"), _CALL), Ask)  # the file behind `< x`
+
+
 def test_null_device_may_be_written(root: Path) -> None:
     assert _fence(root).judge(WritePath("/dev/null"), _CALL) is None
     assert isinstance(_fence(root).judge(WritePath("/dev/null2"), _CALL), Ask)
