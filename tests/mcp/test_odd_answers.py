@@ -124,6 +124,32 @@ async def test_every_answer_of_a_batch_fails_its_request():
     assert [type(each).__name__ for each in failed] == ["JSONRPCError", "JSONRPCError"] and len(ours) == 1
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "answered"),
+    [
+        ('{"jsonrpc": "2.0", "id": 5, "result": "', '"}', 5),
+        ('{"id":"a","jsonrpc":"2.0","result":"', '"}', "a"),
+        ('{"error": "', '", "id": 5, "jsonrpc": "2.0"}', 5),
+        ('{"jsonrpc": "2.0", "result": "', '", "id": 5}', 5),
+        ('{"jsonrpc": "2.0", "id": "\1", "result": "', '"}', None),  # not JSON
+        ('{"jsonrpc": "2.0", "result": {"a": "', '", "id": 5}}', None),
+        ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": "', '"}', None),  # the server's own request
+        ('{"jsonrpc": "2.0", "method": "ping", "params": "', '", "id": 5}', None),
+    ],
+)
+async def test_line_that_is_too_large_fails_only_what_it_answers(
+    start: str, end: str, answered: int | str | None
+) -> None:
+    reader = asyncio.StreamReader(limit=1_000)
+    lines = LineReader(reader, answers_follow=True)
+    reader.feed_data(f"{start}{'x' * 5_000}{end}\n".encode())
+    reader.feed_data(b'{"jsonrpc": "2.0", "id": 9, "result": {}}\n')
+    reader.feed_eof()
+    found = [getattr(each.message, "id", None) async for each in lines if isinstance(each, SessionMessage)]
+    assert found == ([] if answered is None else [answered, 9])
+    assert ("one message of" in lines.reason) == (answered is None)
+
+
 def test_error_without_a_message_is_told_by_its_code():
     assert fault_of(MCPError(-32000, ""), "odd").message == "odd: error -32000 without a message"
 

@@ -99,9 +99,11 @@ _MOST_BATCHED = 100
 """How many answers of a batch fail their requests; a server must not keep us busy with more."""
 _MAX_SKIPPED_BYTES = 1 << 30
 """The rest of a message that is too large is skipped up to here."""
-_ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{0,100}")\s*'
-_ID_FIRST = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*' + _ID)
-_ID_LAST = re.compile(_ID + rb"\}\s*$")  # of the message itself: a nested object would end with one more brace
+_ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\\x00-\x1f\x7f-\xff]{0,100}")\s*'  # which is valid JSON
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ANSWER = re.compile(rb"\s*\{\s*(?:(?:" + _VERSION + rb"|" + _ID + rb'),\s*){0,2}"(?:result|error)"\s*:')
+"""The start of an answer, with its id if that comes first; a request of the server has an id of its own numbering."""
+_ID_LAST = re.compile(_ID + rb"(?:,\s*" + _VERSION + rb")?\}\s*$")  # not of a nested object, which ends with "}}"
 _END_BYTES = 200
 
 
@@ -203,14 +205,15 @@ class LineReader(_Stream):
         raise anyio.EndOfStream
 
     async def _skip_answer(self, size: int) -> bool:
-        """Read past a message that is too large and fail the request that it answers; False if none can be told."""
+        """Read past an answer that is too large and fail its request; False for other messages, or without an id."""
         end = await self._reader.readexactly(size)
-        found = _ID_FIRST.match(end)
-        why = f"the response has {size:,} bytes or more, which is too large; ask for less at a time"
-        if found:
-            self._fail(json.loads(found[1]), why)
-        elif not end.startswith(b"{"):  # output that may never end
+        answer = _ANSWER.match(end)
+        if answer is None:  # perhaps output that never ends
             return False
+        why = f"the response has {size:,} bytes or more, which is too large; ask for less at a time"
+        number = answer[1]
+        if number is not None:
+            self._fail(json.loads(number), why)
         while size < _MAX_SKIPPED_BYTES:
             try:
                 more = await self._reader.readuntil(b"\n")
@@ -218,9 +221,10 @@ class LineReader(_Stream):
                 more = await self._reader.readexactly(error.consumed)
             size, end = size + len(more), end[-_END_BYTES:] + more
             if more.endswith(b"\n"):
-                if not found and (found := _ID_LAST.search(end[-_END_BYTES:])):
-                    self._fail(json.loads(found[1]), why)
-                return found is not None
+                if number is None and (found := _ID_LAST.search(end[-_END_BYTES:])):
+                    number = found[1]
+                    self._fail(json.loads(number), why)
+                return number is not None
         return False
 
 
