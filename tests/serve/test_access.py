@@ -1,6 +1,7 @@
 """Access to the gateway: exact host names and origins, clients kept apart, limits on headers and sessions."""
 
 import asyncio
+import json
 import threading
 import time
 from contextlib import suppress
@@ -143,6 +144,39 @@ async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.M
                 other.cookies.clear()
                 await say(other, str(number))
             assert "<mine>" in await say(one, "mine")
+
+
+async def test_call_goes_on_with_answers_of_a_client_that_declares_nothing_more() -> None:
+    runs: list[str] = []
+
+    @tool
+    async def save(text: str) -> str:
+        """Save a text; asks first."""
+        runs.append(text)
+        return f"saved {text}"
+
+    registry = Registry(save)
+    gateway = Gateway(registry, Executor(registry))
+    headers = {**ACCEPT, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "save"}
+    async with (
+        listen(gateway, HttpOptions(port=0, token="")) as (url, _),
+        httpx2.AsyncClient(timeout=LONG_SECONDS) as client,
+    ):
+
+        async def send(capabilities: dict[str, Any], **more: Any) -> dict[str, Any]:
+            request = modern_call("it")
+            request["params"] |= {"name": "save", **more}
+            request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities
+            answer = await client.post(url, json=request, headers=headers)
+            return json.loads(answer.text.rpartition("data: ")[2])
+
+        asked = (await send({"elicitation": {}}))["result"]
+        (key,) = asked["inputRequests"]
+        yes = {key: {"action": "accept", "content": {"decision": "yes"}}}
+        refused = await send({}, requestState="of no call", inputResponses=yes)
+        assert "no call is suspended" in refused["error"]["message"] and not runs
+        done = await send({}, requestState=asked["requestState"], inputResponses=yes)
+        assert done["result"]["content"][0]["text"] == "saved it" and runs == ["it"]
 
 
 async def test_headers_that_differ_from_the_arguments_are_refused() -> None:
