@@ -578,6 +578,20 @@ async def test_quiet_session_is_closed_and_opened_again(project: Path, tmp_path:
     await hosts.aclose()
 
 
+async def test_session_that_a_page_reads_is_in_use(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def note(hosts: Hosts, session_id: str) -> None:
+        read.append(session_id)
+
+    monkeypatch.setattr(Hosts, "touch", note)
+    async with serve() as web:
+        await fill(web, 1)
+        for path in ("session", "messages"):
+            assert (await web.get(f"/api/{path}?id=s")).status == 200
+    assert read == ["s", "s"]
+
+
 async def test_session_that_waits_or_has_jobs_is_not_closed(project: Path, tmp_path: Path) -> None:
     asking = AssistantMessage((ToolCall("c", "write", {"path": "a", "content": "b"}),), "calls")
     locations = Locations.of(project, home=tmp_path / "home")

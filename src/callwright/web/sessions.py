@@ -266,6 +266,7 @@ class SessionRoutes:
 
     async def messages(self, request: Request) -> Fields:
         session_id = take_text(request, "id")
+        self._touch(session_id)
         limit = take_int(request, "limit", 100, least=1, most=_MOST_ITEMS)
         if self._hub.agents.find(session_id) is not None and not await self._has_records(session_id):
             return {"records": 0, "from": 0, "items": []}
