@@ -1,0 +1,26 @@
+"""Parsing takes bounded time, keeps the place of every character, and refuses what bash refuses."""
+
+import pytest
+
+from callwright.shell import analyze, parsing
+
+
+def test_characters_beyond_ascii_keep_the_places_of_the_others() -> None:
+    plan = analyze("cat 'é x' 𐍈b > ü; rm ñ€/a", "/w")
+    assert [command.words for command in plan.commands] == [("cat", "é x", "𐍈b"), ("rm", "ñ€/a")]
+    assert [access.path for access in plan.commands[0].accesses][-1:] == ["/w/ü"]  # type: ignore[attr-defined] - paths only
+
+
+@pytest.mark.parametrize("line", ["; ls", "& ls", "| ls", "&& ls", ";", "&", ") ls", "\n;ls"])
+def test_line_that_begins_with_an_operator_is_not_bash(line: str) -> None:
+    plan = analyze(line, "/w")
+    assert not plan.proven and "cannot be parsed" in plan.problem
+
+
+def test_long_line_that_takes_too_long_to_parse_is_split_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "_SECONDS", -10)
+    short, long = "(ls); rm x", f"(ls); rm {'x' * 400}"
+    assert analyze(short, "/w/short").problem == ""
+    plan = analyze(long, "/w/long")
+    assert not plan.proven and "cannot be parsed" in plan.problem
+    assert any(command.words[:1] == ("rm",) for command in plan.commands)
