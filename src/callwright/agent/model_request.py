@@ -14,7 +14,7 @@ from callwright.core.content import Text
 from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import NO_USAGE, AssistantMessage, Thinking, Usage
-from callwright.executor.driver import drive, is_cancelling
+from callwright.executor.driver import count_cancellations, drive_on, is_cancelling, next_order, take_first_step
 from callwright.providers.base import MessageDone, ModelRequest, Provider, ProviderError
 from callwright.retry import Clock, RetryPolicy, WallClock
 
@@ -83,7 +83,11 @@ async def _ask_with_retries(
     attempt = 1
     while True:
         try:
-            message = await drive(_ask_once(provider, request, transcript, watch), _GRACE_SECONDS)
+            order = next_order()
+            steps, ended, waits_for = take_first_step(_ask_once(provider, request, transcript, watch))
+            if not ended:  # as `drive` does, without a coroutine of its own
+                await drive_on(steps, ended, waits_for, _GRACE_SECONDS, order, count_cancellations())
+            message = ended[0]
             return message if _is_usual(message) else _check_message(message)
         except ProviderError as error:
             failure = error

@@ -47,13 +47,23 @@ async def drive(awaitable: Awaitable[Any], grace_seconds: float) -> Any:
     Raises:
         Abandoned: It was cancelled and did not end in time.
     """
+    order = next_order()
+    steps, ended, waits_for = take_first_step(as_coroutine(awaitable))
+    return ended[0] if ended else await drive_on(steps, ended, waits_for, grace_seconds, order, count_cancellations())
+
+
+def take_first_step(coroutine: AnyCoroutine) -> tuple[Steps, list[Any], Any]:
+    """Take the first step of a coroutine; most end with it.
+
+    Returns:
+        What takes its further steps, where its value is when it has ended, and what it waits for until then.
+    """
     ended: list[Any] = []
-    steps, order = take_steps(as_coroutine(awaitable), ended), next_order()
+    steps = take_steps(coroutine, ended)
     try:
-        waits_for = next(steps, None)
+        return steps, ended, next(steps, None)
     except GeneratorExit as error:
         raise wrap_exit(error) from error
-    return ended[0] if ended else await drive_on(steps, ended, waits_for, grace_seconds, order, count_cancellations())
 
 
 def as_coroutine(awaitable: Awaitable[Any]) -> AnyCoroutine:
