@@ -1,10 +1,14 @@
 """Slash commands with a chat that draws nothing: input that no user types, and sessions that cannot be read."""
 
 import sqlite3
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+
+import pytest
+from tests.waiting import until
 
 from callwright.app.app import assemble
 from callwright.app.conversation import Conversation
@@ -66,6 +70,21 @@ async def test_pasted_nul_does_not_end_the_conversation(tmp_path: Path) -> None:
         (told,) = chat.terminal.lines
         assert told.endswith("a\\x00b: embedded null byte; name another file: /export FILE")
         assert list(slash.complete("@a\0/b")) == []
+
+
+async def test_server_of_the_page_is_not_held_up_by_its_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, program = tmp_path / "told", tmp_path / "server"
+    lines = ("#!/bin/sh", "echo http://127.0.0.1/#token=x", "head -c 1000000 /dev/zero >&2", f"touch {told}")
+    program.write_text("\n".join((*lines, "exec sleep 1000")))
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    async with open_chat(tmp_path) as chat:
+        slash = SlashCommands(chat)
+        assert await slash.perform("/web") is None and "#token=x" in chat.terminal.lines[0]
+        await until(told.exists)
+        await slash.aclose()
 
 
 async def test_damaged_session_is_not_resumed(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from callwright.hooks.builtin import Redact
 from callwright.mcp.config import ServerConfig
 from callwright.system.atomic_write import replace_file
 
+_CHUNK_BYTES = 1 << 16
 _COPY_BYTES = 100_000
 _UNKNOWN = "is not a known setting; callwright permissions schema lists them"
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -43,6 +44,7 @@ class WorkspaceCommands:
         self._chat = chat
         self._show = show
         self._web: asyncio.subprocess.Process | None = None
+        self._discarding: list[asyncio.Task[None]] = []
 
     async def diff(self, rest: str) -> None:
         """Show what changed since the last commit, or since `/diff REVISION`."""
@@ -75,6 +77,8 @@ class WorkspaceCommands:
         assert process.stderr is not None
         while line := await process.stdout.readline():
             if b"#token=" in line:
+                # a pipe that nobody reads fills up, and the server would stand still
+                self._discarding = [asyncio.create_task(_discard(each)) for each in (process.stdout, process.stderr)]
                 return line.decode().strip()
         told = (await process.stderr.read()).decode(errors="replace").strip()
         raise UsageError(told or "the server of the page did not start")
@@ -84,6 +88,8 @@ class WorkspaceCommands:
         if self._web is not None and self._web.returncode is None:
             self._web.terminate()
             await self._web.wait()
+        for task in self._discarding:
+            task.cancel()
 
     async def mcp(self, rest: str) -> None:
         """Show the MCP servers; `/mcp on NAME`, `/mcp off NAME` and `/mcp login NAME` act on one."""
@@ -175,6 +181,11 @@ class WorkspaceCommands:
         # OSC 52: the terminal owns the clipboard, also over SSH
         self._chat.terminal.screen.write_code(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
         self._show(f"  copied {len(text)} characters, if the terminal allows it")
+
+
+async def _discard(stream: asyncio.StreamReader) -> None:
+    while await stream.read(_CHUNK_BYTES):
+        pass
 
 
 def _show_setting(key: str, value: Any) -> str:
