@@ -132,6 +132,7 @@ async def test_every_answer_of_a_batch_fails_its_request():
         ('{"error": "', '", "id": 5, "jsonrpc": "2.0"}', 5),
         ('{"jsonrpc": "2.0", "result": "', '", "id": 5}', 5),
         ('{"jsonrpc": "2.0", "id": "\1", "result": "', '"}', None),  # not JSON
+        ('{"jsonrpc": "2.0", "id": 05, "result": "', '"}', None),
         ('{"jsonrpc": "2.0", "result": {"a": "', '", "id": 5}}', None),
         ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": "', '"}', None),  # the server's own request
         ('{"jsonrpc": "2.0", "method": "ping", "params": "', '", "id": 5}', None),

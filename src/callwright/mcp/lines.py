@@ -99,7 +99,7 @@ _MOST_BATCHED = 100
 """How many answers of a batch fail their requests; a server must not keep us busy with more."""
 _MAX_SKIPPED_BYTES = 1 << 30
 """The rest of a message that is too large is skipped up to here."""
-_ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\\x00-\x1f\x7f-\xff]{0,100}")\s*'  # which is valid JSON
+_ID = rb'"id"\s*:\s*(0|[1-9]\d{0,17}|"[^"\\\x00-\x1f\x7f-\xff]{0,100}")\s*'  # which is valid JSON
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _ANSWER = re.compile(rb"\s*\{\s*(?:(?:" + _VERSION + rb"|" + _ID + rb'),\s*){0,2}"(?:result|error)"\s*:')
 """The start of an answer, with its id if that comes first; a request of the server has an id of its own numbering."""
