@@ -592,6 +592,22 @@ async def test_session_that_a_page_reads_is_in_use(serve: Serve, monkeypatch: py
     assert read == ["s", "s"]
 
 
+async def test_quiet_session_that_is_being_closed_is_waited_for_before_it_is_deleted(
+    project: Path, tmp_path: Path
+) -> None:
+    quiet = Quiet(Locations.of(project, home=tmp_path / "home"), "hello")
+    hosted = await quiet.hosts.open("one")
+    hosted.say("hi")
+    await until(lambda: hosted.is_quiet(0))
+    while not quiet.hosts.is_ending("one"):
+        quiet.clock.pass_seconds(61)
+        await asyncio.sleep(0)
+    assert not hosted.over
+    await quiet.hosts.close_session("one")
+    assert hosted.over and not quiet.hosts.is_ending("one")
+    await quiet.hosts.aclose()
+
+
 async def test_session_that_waits_or_has_jobs_is_not_closed(project: Path, tmp_path: Path) -> None:
     asking = AssistantMessage((ToolCall("c", "write", {"path": "a", "content": "b"}),), "calls")
     locations = Locations.of(project, home=tmp_path / "home")

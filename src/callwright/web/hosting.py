@@ -344,6 +344,8 @@ class Hosts:
     async def close_session(self, session_id: str) -> None:
         """Stop running a session."""
         self._modes.pop(session_id, None)
+        if (ending := self._ending.get(session_id)) is not None:
+            await asyncio.wait({ending})  # whoever deletes the session next must not have it written afterwards
         hosted = self._hosted.pop(session_id, None)
         if hosted is not None:
             await hosted.aclose()

@@ -137,7 +137,7 @@ class SessionActions:
 
     async def answer(self, request: Request) -> Any:
         session_id, question_id, body = await _read_answer(request)
-        link = self._hub.agents.find(session_id)
+        link = self._find_agent(session_id)
         if link is None:
             return await self._answer_paused(session_id, question_id, body)
         result = await link.request(op="answer", question=question_id, reply=body, by="page")
