@@ -129,7 +129,7 @@ def _format(layout: str, values: Sequence[str]) -> str | None:
 def _record_read(texts: Sequence[str], stdin_texts: Sequence[str], findings: Findings) -> None:
     if not stdin_texts:
         return
-    names = [text for text in texts if is_name(text)]
+    names = [text for text in texts if is_name(text)] or ["REPLY"]
     line = stdin_texts[-1].strip().partition("\n")[0]
     for name, value in zip(names, line.split(None, len(names) - 1), strict=False):
         findings.add_value(name, value)

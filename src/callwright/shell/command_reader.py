@@ -159,7 +159,7 @@ class CommandReader(WordReader):
         """Record the value that the line itself gives to a variable, by an assignment or in another way."""
         if not is_name(name) or not is_harmless_variable(name, value, exported=False):
             self.findings.add_objection(f"it sets {name}, which may change what programs do")
-        record_assignment(name, value, assignment, self.findings)
+        record_assignment(name, value, self.fill_constants(assignment), self.findings)
 
     def read_redirected(self, node: Node, folders: Folders) -> Exits:
         """Report a statement with redirects."""

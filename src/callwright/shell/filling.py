@@ -20,7 +20,8 @@ _COMBINATION_CHARS = 100  # what a combination costs at least: its command is ju
 UNCOMBINED = "its variables may hold more texts than can be checked; split it into several lines"
 _LIVE = re.compile(r"[$`]")
 _VARIABLE = re.compile(
-    r"\$(?:(\w+|[@*])|\{(\w+|[@*])(?:\[(\d{1,3}|[@*])\])?(?::(\d{1,4})(?::(\d{1,4}))?(?=\}))?(?:(:?[-=+])([^{}`]*))?\})",
+    r"\$(?:(\w+|[@*])|\{(\w+|[@*])(?:\[(\d{1,3}|[@*])\])?"
+    r"(?::(\s*\d{1,4}|\s+-\d{1,4})(?::(\d{1,4}))?(?=\}))?(?:(:?[-=+])([^{}`]*))?\})",
     re.ASCII,
 )
 """A variable, one or all elements of an array, a part of them, and the text that stands in for it: `${x:-rm}`."""
@@ -165,15 +166,16 @@ def _fill_variable(found: re.Match[str], choose: _Choose, may_fill: _MayFill) ->
 def _read_value(name: str, elements: Sequence[str], found: re.Match[str]) -> str | None:
     """Return what an expansion gives: one text, one element, or all of them or of its letters from one on."""
     index, first = found[3] or "0", int(found[4] or 0)
-    end = first + int(found[5]) if found[5] else None
+    count = int(found[5]) if found[5] else None
     if name.isdigit() and name != "0":
         index = str(int(name) - 1)
-    elif name in "@*" or index in "@*":
-        skipped = first - 1 if name in "@*" and first else 0  # the parameters are counted from one
-        return " ".join(elements[skipped or first :][: int(found[5]) if found[5] else None])
+    elif name in "@*":
+        return " ".join(elements[first - (first > 0) :][:count])  # the parameters are counted from one
+    elif index in "@*":
+        return " ".join(elements[first:][:count])
     elif name == "0":
         return None
-    return elements[int(index)][first:end] if int(index) < len(elements) else None
+    return elements[int(index)][first:][:count] if int(index) < len(elements) else None
 
 
 def fill_own(text: str, name: str, value: Sequence[str], may_fill: _MayFill) -> str:

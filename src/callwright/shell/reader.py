@@ -38,6 +38,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+%@^-]+\Z")
 _LIVE_IN_DOUBLE = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[A-Za-z0-9_{(!?@#*$'\"\[-])")
 _LIVE_BARE = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 _DESCRIPTOR = re.compile(r"(?:\d+-?|-)\Z")
+_HELD = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
 _NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?\Z")
 _SAFE_EXPANSION = re.compile(r"\$(?:\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$#@*])\}|[A-Za-z_][A-Za-z0-9_]*|[0-9?$#!@*-])\Z")
 _SAFE_CHANGE = re.compile(
@@ -129,6 +130,15 @@ class WordReader:
         if self.findings.holds_texts and name not in ("_", "COLUMNS", "LINES"):  # bash changes these itself
             self.constants = {**self.constants, name: value}
             self.findings.constants.add(name)
+
+    def fill_constants(self, source: str) -> str:
+        """Return an assignment with the texts of the variables that are replaced by these: in a loop, `x+=($i)`."""
+
+        def fill(found: re.Match[str]) -> str:
+            value = self.constants.get(found[1] or found[2])
+            return value if value is not None and self.findings.may_fill(value) else found[0]
+
+        return _HELD.sub(fill, source) if self.constants else source
 
     def learn_constants(self, statement: Node) -> None:
         """Hold what a statement of the line sets before anything else, unless a subshell does so: `n=5 && … &`."""
