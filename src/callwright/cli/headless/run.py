@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -10,10 +9,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Annotated, Any, cast
-
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from typing import Any
 
 from callwright.agent.replay import SessionReplay
 from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
@@ -24,12 +20,12 @@ from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
-from callwright.app.settings_file import read_named
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import ControlChannel
 from callwright.cli.headless.host import Host
 from callwright.cli.headless.input import check_skill_call, parse_user_message, prompt_with_stdin, read_answers
+from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
 from callwright.cli.startup import opened, resolve_session, start
@@ -43,7 +39,6 @@ from callwright.providers.base import CallDelta, MessageDone, ModelEvent, TextDe
 from callwright.providers.streaming import TappedProvider
 from callwright.repairs.names import repair_name
 from callwright.tool.base import Cancellation
-from callwright.tool.schema_worker import make_validator
 
 _EXIT_CODES = {
     "turns": LIMIT,
@@ -95,7 +90,7 @@ class _HeadlessRun:
         """
         options = self._options
         if options.json_schema:
-            self._output_type = _load_output_schema(options.json_schema)
+            self._output_type = load_output_schema(options.json_schema)
         if options.input_format != "stream-json":
             self._prompt = self._read_prompt()
 
@@ -356,48 +351,3 @@ def _exit_code(result: Result, *, denied: bool) -> int:
     if isinstance(result, Done):
         return DENIED if denied else DONE
     return _EXIT_CODES.get(result.kind, ERROR)
-
-
-def _load_output_schema(given: str) -> object:
-    """Return a type that accepts what a JSON Schema accepts.
-
-    Args:
-        given: The schema as JSON, or the name of a file that holds it.
-
-    Raises:
-        UsageError: The file cannot be read, or its content is not a JSON Schema.
-    """
-    written = given.lstrip().startswith(("{", "["))
-    source = given if written else read_named("--json-schema", given, "; give a file name or the schema itself")
-    where = "--json-schema" if written else f"--json-schema {given}"
-    try:
-        schema: object = json.loads(source)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: not valid JSON: {error}") from None
-    try:
-        validator = _SchemaValidator(schema)
-    except ValueError as error:
-        raise UsageError(f"{where}: not a valid JSON Schema: {str(error).splitlines()[0]}") from None
-    return Annotated[Any, validator]
-
-
-class _SchemaValidator:
-    """Presents a JSON Schema to pydantic, which the agent uses to check answers."""
-
-    def __init__(self, schema: object) -> None:
-        if not isinstance(schema, dict):
-            raise UsageError(f"--json-schema: expected a JSON object, got {schema!r}")
-        self._schema = cast("dict[str, Any]", schema)
-        self._validator = make_validator(self._schema, bounded=False)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return self._schema
-
-    def _check(self, value: Any) -> Any:
-        for error in self._validator.iter_errors(value):
-            place = ".".join(map(str, error.instance_path)) or "the answer"
-            raise PydanticCustomError("json_schema", "{place}: {message}", {"place": place, "message": error.message})
-        return value
