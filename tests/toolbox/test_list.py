@@ -1,12 +1,14 @@
 """The list tool on real folders."""
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
 from tests.toolbox.calling import as_other_user, call, make_tree
 
-from callwright.core.errors import ToolFailed, Unsafe
+from callwright.core.errors import Crashed, ToolFailed, Unsafe
+from callwright.system.paths import open_resolved
 from callwright.toolbox.glob import Glob
 from callwright.toolbox.grep import Grep
 from callwright.toolbox.list import List
@@ -60,6 +62,22 @@ async def test_folder_that_became_a_link_after_its_check_is_not_followed(tmp_pat
 
     with pytest.raises(Unsafe, match="link that appeared"):
         await call(List(tmp_path / "in", hidden=swap), path="sub")
+
+
+@pytest.mark.timeout(20)
+async def test_folder_that_became_a_pipe_after_its_check_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tree(tmp_path, {"sub/a": ""})
+
+    def swap(path: Path, flags: int) -> int:
+        path.rename(tmp_path / "moved")
+        os.mkfifo(path)
+        return open_resolved(path, flags)
+
+    monkeypatch.setattr("callwright.toolbox.list.open_resolved", swap)
+    with pytest.raises(Crashed, match="Not a directory"):
+        await call(List(tmp_path), path="sub")
 
 
 @pytest.mark.parametrize("mode", [0, 0o111, 0o444])

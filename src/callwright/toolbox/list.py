@@ -83,7 +83,10 @@ class List(TypedTool[ListArguments]):
         folders: list[str] = []
         files: list[str] = []
         links: dict[str, str] = {}
-        with opened(open_resolved(folder, os.O_RDONLY)) as descriptor, os.scandir(descriptor) as entries:
+        with (
+            opened(open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)) as descriptor,
+            os.scandir(descriptor) as entries,
+        ):
             for entry in entries:
                 if self._files.hides(folder / entry.name):
                     continue
