@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import pytest
 from temporalio.client import WorkflowFailureError
-from temporalio.exceptions import CancelledError
+from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 from tests.waiting import LONG_SECONDS, LoopClock, until
 
@@ -28,8 +28,8 @@ from callwright.cli.main import run as run_command
 from callwright.core.errors import UsageError
 from callwright.core.messages import AssistantMessage, ToolMessage, Usage
 from callwright.sessions import SessionError, list_waiting, record_answers
-from callwright.sessions.base import SessionEntry
-from callwright.temporal import AgentWorker, Run, Runs, TemporalError
+from callwright.sessions.base import SessionEntry, SessionMissing
+from callwright.temporal import AgentWorker, Run, RunFailed, Runs, TemporalError
 from callwright.temporal.blobs import keep_prompt, read_prompt
 from callwright.temporal.client import read_security
 from callwright.temporal.worker import AnswerWatch
@@ -178,6 +178,26 @@ async def test_result_of_a_cancelled_run_has_nothing_of_later_runs(store: Sqlite
     assert isinstance(latest, Stopped) and (latest.kind, latest.text) == ("cancelled", "reply 2")
     nothing = await Run(cast("Any", cancelled), store, "s", "k9").result()  # it was cancelled before it began
     assert (nothing.text, nothing.usage, nothing.turns) == ("", Usage(), 0)
+
+
+async def test_failed_run_says_what_ended_it(store: SqliteStore) -> None:
+    about: dict[str, Any] = {"scheduled_event_id": 1, "started_event_id": 2, "identity": "", "activity_type": ""}
+    failed = ActivityError("Activity task failed", **about, activity_id="1", retry_state=None)
+    failed.__cause__ = ApplicationError("there is no agent 'dsek'", type="UnknownAgent")
+    alone = ActivityError("Activity task timed out", **about, activity_id="1", retry_state=None)
+    for cause, kind, reason in (
+        (failed, "UnknownAgent", "there is no agent 'dsek'"),
+        (alone, "ActivityError", "timed out"),
+        (ApplicationError("broken"), "ApplicationError", "broken"),
+        (TerminatedError("ended by an operator"), "TerminatedError", "ended by an operator"),
+    ):
+        with pytest.raises(RunFailed, match=reason) as raised:
+            await Run(cast("Any", EndedWorkflow(cause)), store, "s").result()
+        assert (raised.value.kind, raised.value.session_id) == (kind, "s")
+    stopped = await Run(cast("Any", EndedWorkflow(CancelledError("cancelled"))), store, "s").result()
+    assert isinstance(stopped, Stopped) and stopped.turns == 0  # before it began
+    with pytest.raises(SessionMissing):  # a run that is done had a session
+        await Run(cast("Any", EndedWorkflow()), store, "s").result()
 
 
 async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: SqliteStore) -> None:
