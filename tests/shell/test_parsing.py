@@ -24,3 +24,13 @@ def test_long_line_that_takes_too_long_to_parse_is_split_roughly(monkeypatch: py
     plan = analyze(long, "/w/long")
     assert not plan.proven and "cannot be parsed" in plan.problem
     assert any(command.words[:1] == ("rm",) for command in plan.commands)
+
+
+@pytest.mark.parametrize(
+    "word",
+    "if then elif else fi for while until do done case esac in function select time coproc declare typeset export "
+    "readonly local unset unsetenv".split(),
+)
+def test_script_with_a_word_of_the_language_needs_the_parser(word: str) -> None:
+    assert parsing.split_plain(f"ls; {word} rm x") is None
+    assert parsing.split_plain(f"ls; rm {word}") == ["ls", f"rm {word}"]

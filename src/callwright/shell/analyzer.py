@@ -172,6 +172,9 @@ class LineAnalyzer:
             self._analyze_subscripts(plain, found)
         if plain in SETTERS:
             record_builtin(plain, found, self.findings)
+        if plain in self.findings.runners and len(found.words) > 1 and len(found.context.wrappers) < _MAX_WRAPPERS:
+            context = found.context._replace(wrappers=(*found.context.wrappers, plain), doubt="a function runs it")
+            self.judge_command(found._replace(words=found.words[1:], context=context, redirects=Redirects()))
         if plain == "git":
             found = enter_repository(found)
         judgement = judge(found.words, found.folders)

@@ -312,6 +312,8 @@ class Findings:
         """The variables that were replaced by the text they hold."""
         self.links = False
         """A command so far makes a link."""
+        self.runners: set[str] = set()
+        """The functions of the line that run their arguments: `run() { "$@"; }`."""
         self.inputs = self.duplicates = False
         """Whether a redirect opens a file as 3 or above to read it, and whether one copies such a descriptor."""
         self.filled_chars = 0

@@ -25,6 +25,7 @@ _PUNCTUATION = frozenset(
 _LOOP_GLOB = re.compile(r"[A-Za-z0-9_./-]*\*[A-Za-z0-9_./*?-]*\Z")
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _NO_LOOP_WORDS = ("variable_name", "do_group", "comment")
+_RUNS_ARGUMENTS = re.compile(r"""(?:[;&|{(\n]|\b(?:do|then|else|eval|exec|command|sudo|time))\s*"?\$\{?[@*]""")
 _MOVES = re.compile(rb"\b(?:cd|pushd|popd)\b")
 
 
@@ -278,6 +279,9 @@ class SyntaxWalker(CommandReader):
             if child.type in self.visits:
                 self.visit(child, None)
         self.context = kept
+        name = node.child_by_field_name("name")
+        if name is not None and _RUNS_ARGUMENTS.search(self.text(node)):
+            self.findings.runners.add(self.text(name))
         return folders, folders
 
     def _skip(self, node: Node, folders: Folders) -> Exits:
