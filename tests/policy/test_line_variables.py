@@ -75,6 +75,7 @@ def _judge(line: str, folder: Path, *deny: str) -> Decision:
         "x=1; x=rm; (x=2); y=/; (y=3); (y=4); $x -rf $y",
         "x=rm; (x=1); (x=2); (x=3); (x=4); (x=5); $x -rf /",
         "a=rm; b=-rf; (b=x); c=/; (c=1); (c=2); z='$a $b $c'; (a=y); eval \"$z\"",
+        "x=ls; x=rm; z=/; (z=a); ${y:-$x} -rf $z",
         # texts that other commands make
         "printf -v x 'rm -rf %s' /; $x",
         "printf -v x 'rm -rf %s' /; eval \"$x\"",
@@ -191,6 +192,7 @@ _FIVE = "".join(f"(a={n}); (b={n}); (c={n}); (d={n}); " for n in range(5))
         (_FIVE + 'eval "$a $b $c $d"', True),
         (_FIVE + "env $a $b $c $d", True),
         (_FIVE + "echo $a $b $c $d", False),
+        (_FIVE + "$a $b $c; " * 20, True),  # each of them has few enough combinations
         (_FIVE + "eval 'echo $a $b $c $d'", False),
         ("".join(f"(a={n}); " for n in range(65)) + "$a", True),
         ("".join(f"(a={n}); " for n in range(65)) + "echo $a", False),
