@@ -125,16 +125,24 @@ async def run_child(
         memory_bytes: The most memory it may use, where the system can limit that.
         feed: Its input.
     """
-    transport, child = await asyncio.get_running_loop().subprocess_exec(
-        lambda: _Child(max_bytes),
-        *command,
-        cwd=folder,
-        env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
-        stdin=PIPE if feed else DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
+            lambda: _Child(max_bytes),
+            *command,
+            cwd=folder,
+            env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
+            stdin=PIPE if feed else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+        )
     )
+    try:
+        transport, child = await asyncio.shield(starting)
+    except asyncio.CancelledError:  # a start that is cancelled itself would wait for the end of the pipes
+        with suppress(OSError):
+            await _end_child(*await starting)
+        raise
     feeding = asyncio.ensure_future(_write_input(transport.get_pipe_transport(0), feed))
     try:
         if memory_bytes is not None:
