@@ -128,3 +128,13 @@ def test_path_in_a_closed_folder_is_not_taken_for_missing(workspace: Path):
         assert is_there(str(sub), inside, frozenset((str(sub),)))
     finally:
         sub.chmod(0o755)
+
+
+def test_folders_around_many_secrets_are_held_up_to_a_limit(workspace: Path, tmp_path: Path) -> None:
+    masked = [str(workspace / f"package{number}" / "tests" / "server.key") for number in range(300)]
+    hooks = workspace / "deep" / "er" / ".git" / "hooks"
+    wall = Wall(str(workspace), tmp_path, writable=(str(workspace),), masked=tuple(masked), protected=(str(hooks),))
+    held = wall.folders_around()
+    assert len(held) == 200 + 3
+    assert {str(hooks.parent), str(workspace / "deep")} <= set(held)
+    assert all(Path(folder).parent == workspace for folder in held if "package" in folder)

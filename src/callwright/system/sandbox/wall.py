@@ -32,6 +32,8 @@ from callwright.system.sensitive_paths import (
 
 _NOTE = b"# masked: this file may hold secrets; ask the user to approve a command that names it\n"
 _LARGEST_MASK = 1 << 16
+_MOST_HELD = 200
+"""How many folders on the way to masked paths are kept from being moved: each one more takes longer than the last."""
 _CACHE_SECONDS = 5.0
 _NAME_CHARS = 40
 _MOST_COPIED, _MOST_COPIED_BYTES = 10_000, 1 << 28
@@ -101,13 +103,20 @@ class Wall:
         Moved to and fro, they would hide these paths from the search before the next command.
         """
         masked = (path for path in self.masked if not self.opened.writes_protected(path))
-        around: set[str] = set()
-        for path in (*self.protected, *masked):
-            folder = os.path.dirname(path)
-            while is_below(folder, self.writable) and folder not in self.writable and folder not in around:
-                around.add(folder)
-                folder = os.path.dirname(folder)
+        around = self._folders_above(self.protected)
+        # the outermost first: they hold most
+        more = sorted(self._folders_above(masked) - around, key=lambda folder: (folder.count(os.sep), folder))
+        around.update(more[:_MOST_HELD])
         return [folder for folder in sorted(around) if not is_below(folder, self.protected)]
+
+    def _folders_above(self, paths: Iterable[str]) -> set[str]:
+        above: set[str] = set()
+        for path in paths:
+            folder = os.path.dirname(path)
+            while is_below(folder, self.writable) and folder not in self.writable and folder not in above:
+                above.add(folder)
+                folder = os.path.dirname(folder)
+        return above
 
 
 def _names(named: str, path: str) -> bool:
