@@ -221,3 +221,23 @@ def test_line_whose_programs_cannot_all_be_checked_is_refused(line: str, refused
 def test_deny_rule_sees_combined_values(line: str, tmp_path: Path) -> None:
     assert isinstance(_judge(line, tmp_path, "Bash(git push *)"), Deny)
     assert not isinstance(_judge(line, tmp_path, "Bash(git pull *)"), Deny)
+
+
+@pytest.mark.parametrize("digits", ["²", "٣", "9" * 5_000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "shift {}; x=rm; $x -rf /",
+        "y=(a b); y[{}]=c; x=rm; $x -rf /",
+        "printf -v y '%.{}s' a; x=rm; $x -rf /",
+        "set -- a; echo ${{{}}}; x=rm; $x -rf /",
+        "set -- a; shift {}; x=rm; $x -rf /",
+    ],
+)
+def test_numbers_that_cannot_be_read_hide_nothing(line: str, digits: str, tmp_path: Path) -> None:
+    assert not isinstance(_judge(line.format(digits), tmp_path), Allow)
+
+
+@pytest.mark.parametrize("line", ["set --; $00; x=rm; $x -rf /", 'n=1; set -- ls rm -rf /; shift $n; "$@"'])
+def test_odd_parameters_hide_nothing(line: str, tmp_path: Path) -> None:
+    assert not isinstance(_judge(line, tmp_path), Allow)

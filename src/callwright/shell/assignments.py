@@ -4,7 +4,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from callwright.shell.filling import PARAMETERS, fill_own, is_fillable, may_combine, names_variable
+from callwright.shell.filling import PARAMETERS, fill_own, is_fillable, may_combine, names_variable, read_number
 from callwright.shell.findings import Findings, FoundCommand
 from callwright.shell.words import is_name, read_ansi_c
 
@@ -43,12 +43,13 @@ def record_assignment(name: str, value: str | None, source: str, findings: Findi
 
 
 def _join(index: str | None, appends: bool, listed: bool) -> Callable[[_Value, _Value], _Value]:
+    place = read_number(index or "0")
+
     def join(old: _Value, added: _Value) -> _Value:
         if listed:
             return (*old, *added)
-        if index is not None and not (index.isdigit() and int(index) < _MAX_INDEX):
+        if place is None or place >= _MAX_INDEX:
             return (*old, *added)  # an associative array, or one whose elements are counted by a variable
-        place = int(index or 0)
         elements = [*old, *[""] * (place + 1 - len(old))]
         elements[place] = elements[place] * appends + "".join(added)
         return tuple(elements)
@@ -102,7 +103,7 @@ def _record_printf(texts: Sequence[str], _: Sequence[str], findings: Findings) -
     record_assignment(name, _format(layout, values[:-1]), source, findings)
 
 
-_DIRECTIVE = re.compile(r"%(?:(%)|-?\d*(?:\.(\d+))?([sbqdic])|.|\Z)", re.DOTALL)
+_DIRECTIVE = re.compile(r"%(?:(%)|-?\d*(?:\.([0-9]{1,9}))?([sbqdic])|.|\Z)", re.DOTALL)
 
 
 def _format(layout: str, values: Sequence[str]) -> str | None:
@@ -162,10 +163,12 @@ def set_parameters(texts: Sequence[str], findings: Findings) -> None:
 
 
 def _shift_parameters(texts: Sequence[str], _: Sequence[str], findings: Findings) -> None:
-    count = int(texts[0]) if texts and texts[0].isdigit() else 1
+    count = read_number(texts[0]) if texts else 1
     before = findings.joined.get(PARAMETERS, [])
-    if may_combine(sum(map(len, before)), findings):
-        findings.set_joined(PARAMETERS, [value[count:] for value in before])
+    longest = max(map(len, before), default=0)
+    counts = range(longest + 1) if count is None else (count,)  # a variable: any number of them may be gone
+    if may_combine(sum(map(len, before)) * len(counts), findings):
+        findings.set_joined(PARAMETERS, [value[each:] for value in before for each in counts])
     else:
         findings.lost.add(PARAMETERS)
 

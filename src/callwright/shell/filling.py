@@ -115,6 +115,11 @@ def _list_values(words: Sequence[Word], findings: Findings) -> tuple[dict[str, l
     return values, complete and findings.lost.isdisjoint(values)
 
 
+def read_number(text: str) -> int | None:
+    """Return a number of few digits; None for other texts, also those of digits that Python cannot read."""
+    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else None
+
+
 def _recorded_name(name: str) -> str:
     return PARAMETERS if name in "@*" or name.isdigit() else name
 
@@ -167,15 +172,12 @@ def _read_value(name: str, elements: Sequence[str], found: re.Match[str]) -> str
     """Return what an expansion gives: one text, one element, or all of them or of its letters from one on."""
     index, first = found[3] or "0", int(found[4] or 0)
     count = int(found[5]) if found[5] else None
-    if name.isdigit() and name != "0":
-        index = str(int(name) - 1)
-    elif name in "@*":
+    if name in "@*":
         return " ".join(elements[first - (first > 0) :][:count])  # the parameters are counted from one
-    elif index in "@*":
+    if index in "@*":
         return " ".join(elements[first:][:count])
-    elif name == "0":
-        return None
-    return elements[int(index)][first:][:count] if int(index) < len(elements) else None
+    place = (read_number(name) or 0) - 1 if name.isdigit() else int(index)
+    return elements[place][first:][:count] if 0 <= place < len(elements) else None
 
 
 def fill_own(text: str, name: str, value: Sequence[str], may_fill: _MayFill) -> str:
