@@ -28,6 +28,7 @@ from callwright import (
     Output,
     ReadPath,
     Registry,
+    Tool,
     ToolCall,
     WriteResource,
     tool,
@@ -52,7 +53,6 @@ from callwright.sessions import (
     load_record,
 )
 from callwright.testing import ScriptedProvider, check_store, check_toolset
-from callwright.tool.base import Tool
 
 
 class PaymentLimit(Policy):
