@@ -75,6 +75,8 @@ def find_fresh(core: Any, name: str = ANY_FIELD) -> dict[str, frozenset[str]]:
     Returns:
         All names that each of them may be given by, by its own.
     """
+    if not any(is_fresh(part.get("default_factory")) for _, part in _walk(core, ())):
+        return {}  # most schemas have none, and need no table of names
     known: dict[tuple[str, ...], set[str]] = {}
     found: dict[str, frozenset[str]] = {}
     for fields, part in _walk(core, ()):
