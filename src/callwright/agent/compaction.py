@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import frozen, replace
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import CHARS_PER_TOKEN, Output, Part, Text
+from callwright.core.content import Output, Part, Text, tokens_for
 from callwright.core.errors import UsageError
 from callwright.core.messages import (
     AssistantMessage,
@@ -46,7 +46,7 @@ def estimate_message_tokens(message: Message) -> int:
             chars += _MESSAGE_CHARS + len(part.name) + len(written)
     else:
         chars += count_content_chars(message.content)
-    return -(-chars // CHARS_PER_TOKEN)
+    return tokens_for(chars)
 
 
 def count_content_chars(content: str | tuple[Part, ...]) -> int:

@@ -162,13 +162,13 @@ def _check_part(value: object) -> Part:
     raise UsageError(f"a content part must be Text, Image or File, got {safe_repr(value)}")
 
 
-CHARS_PER_TOKEN = 4
+_CHARS_PER_TOKEN = 4
 """An estimate, which fits English text and JSON."""
 
 
 def tokens_for(chars: int) -> int:
     """Estimate the tokens of that many characters."""
-    return -(-chars // CHARS_PER_TOKEN)
+    return -(-chars // _CHARS_PER_TOKEN)
 
 
 def estimate_tokens(text: str) -> int:

@@ -37,8 +37,7 @@ from callwright.executor.driver import (
     drive_on,
     is_cancelling,
     next_order,
-    take_steps,
-    wrap_exit,
+    take_first_step,
 )
 from callwright.retry import Clock, RetryPolicy
 from callwright.stats import Stats
@@ -151,13 +150,8 @@ class Runner:
                         running = invocation.run(context)
                     if type(running) is not CoroutineType:
                         running = as_coroutine(running)
-                    ended: list[object] = []
-                    steps = take_steps(running, ended)
-                    try:  # the first step here: most calls end with it, and nothing has to watch them
-                        waits_for = next(steps, None)
-                    except GeneratorExit as raised:
-                        raise wrap_exit(raised) from raised
-                    if not ended:
+                    steps, ended, waits_for = take_first_step(running)
+                    if not ended:  # most calls have, and nothing has to watch them
                         late = perf_counter() - starts
                         when = context.deadline if context else _find_deadline(entry, parent, deadlines, late)
                         if when is not None:

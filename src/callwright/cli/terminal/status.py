@@ -11,6 +11,7 @@ from callwright.cli.render.text import Palette, cut, visible_line, width_of
 from callwright.cli.terminal.frame import LOADING
 from callwright.cli.terminal.ui import Terminal
 from callwright.core.calls import ToolCall
+from callwright.core.content import tokens_for
 from callwright.core.messages import Usage
 from callwright.sessions.records import Record, sum_usage
 from callwright.toolbox.todo import TodoItem
@@ -103,7 +104,6 @@ class TodoRows:
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_SECOND = 5
-_CHARS_PER_TOKEN = 4
 
 
 class WaitingRow:
@@ -136,7 +136,7 @@ class WaitingRow:
         sign = _SPINNER[int(seconds * _FRAMES_PER_SECOND) % len(_SPINNER)]
         parts = ["waiting for the model", f"{int(seconds)} s"]
         parts += [f"{self.context_tokens / 1000:.1f}k tokens in"] if self.context_tokens else []
-        parts += [f"about {-(-self._chars // _CHARS_PER_TOKEN)} tokens out"] if self._chars else []
+        parts += [f"about {tokens_for(self._chars)} tokens out"] if self._chars else []
         return [self._palette.paint(cut(f"{sign} {' · '.join(parts)}", width), "dim")]
 
 
