@@ -201,7 +201,7 @@ class Connections:
                 await self._pool.release(connection)
         finally:
             self._in_use -= 1
-            # without another one in use nobody would wake the rest, if the first one fails or is cancelled
+            # without another one in use nothing would wake the rest, if the first one fails or is cancelled
             while (waiting := self._next_waiting()) is not None:
                 waiting.set_result(None)
                 if self._in_use:

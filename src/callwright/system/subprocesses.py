@@ -102,7 +102,7 @@ async def _end_child(transport: asyncio.SubprocessTransport, child: _Child) -> N
     finally:
         writing = transport.get_pipe_transport(0)
         if isinstance(writing, asyncio.WriteTransport) and writing.get_write_buffer_size():
-            writing.abort()  # closing it would wait until somebody has read the rest
+            writing.abort()  # closing it would wait until the rest is read
         transport.close()
 
 

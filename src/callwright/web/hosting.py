@@ -320,7 +320,7 @@ class Hosts:
             hosted.touch()
 
     async def _end_quiet_sessions(self) -> None:
-        """Close the apps of sessions that nobody has used for some time: each has connections, tools and a history."""
+        """Close the apps of sessions that were not used for some time: each has connections, tools and a history."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             for session_id, hosted in [*self._hosted.items()]:
@@ -345,7 +345,7 @@ class Hosts:
         """Stop running a session."""
         self._modes.pop(session_id, None)
         if (ending := self._ending.get(session_id)) is not None:
-            await asyncio.wait({ending})  # whoever deletes the session next must not have it written afterwards
+            await asyncio.wait({ending})  # a session that is deleted next must not be written afterwards
         hosted = self._hosted.pop(session_id, None)
         if hosted is not None:
             await hosted.aclose()

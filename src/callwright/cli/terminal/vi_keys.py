@@ -104,9 +104,8 @@ class ViKeys:
         if key == operator:
             editor.press("home")
             editor.press("delete-to-end")
-            if (
-                operator == "d" and "\n" in editor.text
-            ):  # the line goes with its break; of the last, with the one before
+            if operator == "d" and "\n" in editor.text:
+                # the line goes with its break; of the last, with the one before
                 editor.press("backspace" if editor.cursor == len(editor.text) else "delete")
                 editor.press("home")
         else:

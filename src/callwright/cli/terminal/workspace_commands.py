@@ -77,7 +77,7 @@ class WorkspaceCommands:
         assert process.stderr is not None
         while line := await process.stdout.readline():
             if b"#token=" in line:
-                # a pipe that nobody reads fills up, and the server would stand still
+                # a pipe that is not read fills up, and the server would stand still
                 self._discarding = [asyncio.create_task(_discard(each)) for each in (process.stdout, process.stderr)]
                 return line.decode().strip()
         told = (await process.stderr.read()).decode(errors="replace").strip()
