@@ -232,12 +232,21 @@ def test_deny_rule_sees_combined_values(line: str, tmp_path: Path) -> None:
         "printf -v y '%.{}s' a; x=rm; $x -rf /",
         "set -- a; echo ${{{}}}; x=rm; $x -rf /",
         "set -- a; shift {}; x=rm; $x -rf /",
+        "echo a {}> f; x=rm; $x -rf /",
+        "echo a 2>&{}; x=rm; $x -rf /",
     ],
 )
 def test_numbers_that_cannot_be_read_hide_nothing(line: str, digits: str, tmp_path: Path) -> None:
     assert not isinstance(_judge(line.format(digits), tmp_path), Allow)
 
 
-@pytest.mark.parametrize("line", ["set --; $00; x=rm; $x -rf /", 'n=1; set -- ls rm -rf /; shift $n; "$@"'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "set --; $00; x=rm; $x -rf /",
+        'n=1; set -- ls rm -rf /; shift $n; "$@"',
+        'x=(ls -rf /); x[00000000000]=rm; "${x[@]}"',
+    ],
+)
 def test_odd_parameters_hide_nothing(line: str, tmp_path: Path) -> None:
     assert not isinstance(_judge(line, tmp_path), Allow)

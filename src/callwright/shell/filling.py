@@ -117,7 +117,8 @@ def _list_values(words: Sequence[Word], findings: Findings) -> tuple[dict[str, l
 
 def read_number(text: str) -> int | None:
     """Return a number of few digits; None for other texts, also those of digits that Python cannot read."""
-    return int(text) if len(text) < 10 and text.isascii() and text.isdigit() else None
+    digits = text.lstrip("0") or text[:1]
+    return int(digits) if len(digits) < 10 and digits.isascii() and digits.isdigit() else None
 
 
 def _recorded_name(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from callwright.core.access import Reach, ReadPath, WritePath
 from callwright.shell.constants import is_set_once
+from callwright.shell.filling import read_number
 from callwright.shell.findings import Findings, Redirects
 from callwright.shell.plan import Tree
 from callwright.shell.words import (
@@ -38,6 +39,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=,+%@^-]+\Z")
 _LIVE_IN_DOUBLE = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[A-Za-z0-9_{(!?@#*$'\"\[-])")
 _LIVE_BARE = re.compile(r"(?<!\\)(?:\\\\)*[`$]")
 _DESCRIPTOR = re.compile(r"(?:\d+-?|-)\Z")
+_UNUSUAL_DESCRIPTOR = 3
+"""Stands for those with too many digits to be read."""
 _HELD = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", re.ASCII)
 _NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?\Z")
 _SAFE_EXPANSION = re.compile(r"\$(?:\{#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?$#@*])\}|[A-Za-z_][A-Za-z0-9_]*|[0-9?$#!@*-])\Z")
@@ -349,13 +352,13 @@ class WordReader:
 
     def _check_descriptors(self, operator: str, descriptor: str, target: str) -> None:
         """Object to an input that takes the place of an output: `2< x > /dev/stderr` opens x again, to write to it."""
-        own = int(descriptor) if descriptor.isdigit() else int(operator[:1] != "<")
+        own = _read_descriptor(descriptor) if descriptor.isdigit() else int(operator[:1] != "<")
         crosses = False
         if operator == "<":
             crosses = own in (1, 2)
             self.findings.inputs |= own > 2
         elif operator in (">&", "<&") and own and target != "-" and _DESCRIPTOR.match(target):
-            source = int(target.rstrip("-"))
+            source = _read_descriptor(target.rstrip("-"))
             crosses = source == 0
             self.findings.duplicates |= source > 2
         if crosses or (self.findings.inputs and self.findings.duplicates):
@@ -374,6 +377,11 @@ class WordReader:
         if operator in ("<", "<&"):
             return Redirects(tuple(resolve_as(ReadPath, [text], self.folders)), "", True)
         return Redirects(tuple(resolve_as(WritePath, [text], self.folders)), f"it writes {text}", True)
+
+
+def _read_descriptor(digits: str) -> int:
+    number = read_number(digits)
+    return _UNUSUAL_DESCRIPTOR if number is None else number
 
 
 def plain_pattern(text: str) -> bool:
