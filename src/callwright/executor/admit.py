@@ -186,7 +186,7 @@ class Gate:
         for item in admitted:
             taken = [answers.take(question_id) for question_id in item.used_answers]  # every one, also after a failure
             if item.carried is not None:
-                taken.append(item.carried.take())
+                taken.append(answers.take_carried(item.carried))
             if not all(taken):
                 item.error = item.error or Denied("the answer was used by another call meanwhile; ask again")
             elif item.lasting_grant is not None and item.error is None:

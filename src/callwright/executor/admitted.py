@@ -14,8 +14,7 @@ from callwright.core.spec import Effect, ToolSpec
 from callwright.tool.base import InnerBatch, Invocation, SessionTool, State, Tool
 from callwright.tool.function import Bound
 
-if TYPE_CHECKING:  # otherwise loaded with the first repair, hook or limit
-    from callwright.executor.ledger import CarriedApproval
+if TYPE_CHECKING:  # otherwise loaded with the first hook or limit
     from callwright.hooks.base import PendingCall
     from callwright.tool.concurrency import Hold
 
@@ -241,6 +240,31 @@ class Admitted:
             again = entry.bind(given)
             if type(again) is kind:
                 cast("Any", self.invocation).take_values(again)
+
+
+class CarriedApproval:
+    """The approval of a call that has run and waits for answers about calls inside it: with them it runs again, once.
+
+    Args:
+        item: The call.
+        questions: What the calls inside it asked.
+    """
+
+    __slots__ = ("_digest", "arguments", "call_id", "questions", "reasons", "used")
+
+    def __init__(self, item: Admitted, questions: Sequence[Question]) -> None:
+        self.call_id = item.call.id
+        self.arguments = item.copy_arguments()
+        self._digest = item.approval_digest
+        self.reasons = frozenset(item.approved)
+        """Why the user was asked about it."""
+        self.questions = tuple(question.id for question in questions)
+        """The ids of the questions."""
+        self.used = False
+
+    def is_for(self, item: Admitted) -> bool:
+        """Whether it was given for exactly this call."""
+        return self.call_id == item.call.id and self._digest == item.approval_digest
 
 
 _OWN_KINDS: set[type] = set()

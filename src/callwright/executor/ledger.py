@@ -10,7 +10,7 @@ from callwright.core._fast import replace
 from callwright.core.calls import Interrupted, Outcome
 from callwright.core.decisions import Answers, Approve, Decline, Question, Reply, digest_running
 from callwright.core.json import JsonObject
-from callwright.executor.admitted import Admitted
+from callwright.executor.admitted import Admitted, CarriedApproval
 
 _MAX_QUESTIONS = 10_000
 _MAX_USED = 100_000
@@ -24,37 +24,6 @@ def find_expiry(seconds: float | None) -> int:
 def ask_again(question: Question, seconds: float | None) -> Question:
     """Return an expired question as it is asked now, to be answered within that time; None for no limit."""
     return replace(question, expires_at=find_expiry(seconds), nonce=os.urandom(8).hex())
-
-
-class CarriedApproval:
-    """The approval of a call that has run and waits for answers about calls inside it: with them it runs again, once.
-
-    Args:
-        item: The call.
-        questions: What the calls inside it asked.
-        ledger: Where it is kept.
-    """
-
-    __slots__ = ("_digest", "_ledger", "arguments", "call_id", "questions", "reasons", "used")
-
-    def __init__(self, item: Admitted, questions: Sequence[Question], ledger: "Ledger") -> None:
-        self._ledger = ledger
-        self.call_id = item.call.id
-        self.arguments = item.copy_arguments()
-        self._digest = item.approval_digest
-        self.reasons = frozenset(item.approved)
-        """Why the user was asked about it."""
-        self.questions = tuple(question.id for question in questions)
-        """The ids of the questions."""
-        self.used = False
-
-    def is_for(self, item: Admitted) -> bool:
-        """Whether it was given for exactly this call."""
-        return self.call_id == item.call.id and self._digest == item.approval_digest
-
-    def take(self) -> bool:
-        """Use it up; False if it was used meanwhile."""
-        return self._ledger.take_carried(self)
 
 
 class Ledger:
@@ -136,7 +105,7 @@ class TurnAnswers:
     Args:
         answers: The replies by question id.
         ledger: The questions this executor has asked.
-        on_record: Questions that the caller has on record and vouches for, by id: from before a restart, for example.
+        on_record: Questions that the caller has on record and vouches for: from before a restart, for example.
     """
 
     def __init__(self, answers: Answers, ledger: Ledger, on_record: Iterable[Question] = ()) -> None:
@@ -243,6 +212,10 @@ class TurnAnswers:
             self._taken.append(asked)
         return taken or question_id in self._repeated
 
+    def take_carried(self, approval: CarriedApproval) -> bool:
+        """Use the approval of a call that waited; False if another call has done so meanwhile."""
+        return self._ledger.take_carried(approval)
+
     def settle(self, admitted: Sequence[Admitted], outcomes: Sequence[Outcome]) -> None:
         """Keep what was answered for calls that are interrupted: they go on later."""
         for item, outcome in zip(admitted, outcomes, strict=True):
@@ -254,7 +227,7 @@ class TurnAnswers:
                 inside = [question for question in outcome.questions if not _is_own(question, item)]
                 if inside:
                     item.bind_again()
-                    self._ledger.carry(CarriedApproval(item, inside, self._ledger))
+                    self._ledger.carry(CarriedApproval(item, inside))
 
     def _give_back(self, item: Admitted) -> None:
         """Let the answers for a call that did not run count later."""
