@@ -3,7 +3,7 @@
 import os
 import sys
 
-_ERROR, _INTERRUPTED = 1, 130
+_ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
 _IMPORT_PANICS = ("KeyboardInterrupt", "failed to import")
 
 
@@ -14,7 +14,7 @@ def main() -> int:
     except KeyboardInterrupt:  # also while modules are imported
         code = _INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as head, has closed it
-        code = _ERROR
+        code = _PIPE_CLOSED
     except OSError as error:  # the output could not be written
         code = _report(error)
     except BaseException as error:
@@ -78,7 +78,7 @@ def _flush(code: int) -> int:
             if stream is not None:  # type: ignore[redundant-expr] - None after the reader of a pipe has gone
                 stream.flush()
         except BrokenPipeError:
-            code = code or _ERROR
+            code = code or _PIPE_CLOSED
             _discard(stream)
         except OSError as error:  # such as a full disk
             code = code or _ERROR

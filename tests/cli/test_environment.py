@@ -63,7 +63,7 @@ def test_reader_that_has_gone_is_no_error_message(tmp_path: Path, buffering: str
         )
     finally:
         os.close(writer)
-    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_reader_that_goes_during_a_call_ends_the_run(tmp_path: Path):
     (tmp_path / "go").write_text("on\n")
     told = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=60), told) == (1, "")
+    assert (process.wait(timeout=60), told) == (141, "")
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from importlib import import_module
 
 DONE, ERROR, USAGE, DENIED, PAUSED, LIMIT = 0, 1, 2, 3, 4, 5
 INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""What a shell reports of a program that SIGPIPE ended, as most programs end behind `| head`."""
 TERMINATED = 143
 
 
@@ -76,7 +78,7 @@ def run(arguments: list[str], on_loaded: Callable[[], object] = lambda: None) ->
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as head, has closed it
         sys.stdout = None  # type: ignore[assignment] - flushing it at exit would fail again
-        return ERROR
+        return PIPE_CLOSED
     except CallwrightError as error:
         print_notice(str(error))
         return USAGE if isinstance(error, UsageError) else ERROR
