@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from callwright.cli.headless.control import ControlChannel
 from callwright.cli.options import parse_options
 
 Call = Callable[..., dict[str, object]]
@@ -47,8 +48,6 @@ def test_closed_input_declines_open_questions(machine: Any, calls: Call) -> None
     ],
 )
 async def test_only_an_explicit_allow_approves(machine: Any, reply: dict[str, Any]) -> None:
-    from callwright.cli.headless.control import ControlChannel
-
     sent: list[Any] = []
     channel = ControlChannel(sent.append)
 
@@ -102,6 +101,31 @@ def test_requests_are_answered_or_refused_by_name(machine: Any) -> None:
     assert "'stop_task' is not supported" in answers["stop_task"]["error"]
     assert "cannot be repeated" in answers["initialize"]["error"]
     assert "initialize: unknown not supported" in ended.err
+
+
+def test_requests_before_initialize_are_refused_at_once(machine: Any) -> None:
+    early = {"type": "control_request", "request_id": "e", "request": {"subtype": "interrupt"}}
+    for messages in ([early, user("go")], [user("go"), early], [user("go"), begin()], [early, begin(), user("go")]):
+        ended = machine(*STREAM, machine.says("done"), stdin=lines(*messages))
+        answers = [line["response"] for line in ended.lines if line["type"] == "control_response"]
+        assert answers[0]["subtype"] == "error"
+        assert "the input must start with an initialize request" in answers[0]["error"]
+        assert ended.lines[-1]["result"] == "done"
+
+
+async def test_request_is_refused_while_initialize_is_awaited() -> None:
+    sent: list[Any] = []
+    channel = ControlChannel(sent.append)
+    channel._take(json.dumps({"type": "control_request", "request_id": "e", "request": {"subtype": "interrupt"}}))  # pyright: ignore[reportPrivateUsage] - what the thread that reads stdin calls
+    assert sent[0]["response"]["request_id"] == "e"
+
+
+def test_request_needs_an_output_that_can_answer_it(machine: Any) -> None:
+    early = {"type": "control_request", "request_id": "e", "request": {"subtype": "interrupt"}}
+    for messages in ([early, user("go")], [begin(), user("go")]):
+        ended = machine("-p", "--input-format", "stream-json", machine.says("done"), stdin=lines(*messages))
+        assert (ended.code, ended.out) == (2, "")
+        assert "control messages on stdin need --output-format stream-json" in ended.err
 
 
 def test_context_of_a_session_without_messages_is_known(machine: Any) -> None:

@@ -22,6 +22,7 @@ Message: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Message], Awaitable[Mapping[str, Any]]]
 _MOST_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 16
+NEEDS_STREAM = "control messages on stdin need --output-format stream-json"
 _IGNORED = ("keep_alive", "control_cancel_request")
 
 
@@ -34,10 +35,12 @@ class ControlChannel:
 
     Args:
         write: Writes one message to stdout.
+        answers: Whether stdout is a stream of messages, which requests can be answered in.
     """
 
-    def __init__(self, write: Callable[[Message], None]) -> None:
+    def __init__(self, write: Callable[[Message], None], *, answers: bool = True) -> None:
         self._write = write
+        self._answers = answers
         self._loop = asyncio.get_running_loop()
         self._handler: Handler | None = None
         self._early: list[Message] = []
@@ -152,7 +155,7 @@ class ControlChannel:
     def _take_all(self, lines: list[str]) -> None:
         for line in lines:
             self._number += 1
-            if line.strip():
+            if line.strip() and not self._fault:
                 self._take(line)
 
     def _take(self, line: str) -> None:
@@ -178,10 +181,23 @@ class ControlChannel:
         kind = read_object(request).get("subtype")
         if kind == "initialize" and not self._first.done():
             self._first.set_result(message)
+        elif not self._first.done() or self._first.result() is None:
+            # at once: a program that waits for the answer would send nothing else
+            self._refuse_uncontrolled(message)
         elif self._handler is None:
             self._early.append(message)
         else:
             self._start_answer(message)
+
+    def _refuse_uncontrolled(self, message: Message) -> None:
+        kind = read_object(message.get("request")).get("subtype")
+        if not self._answers:
+            self._finish(f"stdin line {self._number}: {NEEDS_STREAM}")
+            return
+        self.refuse(
+            str(message.get("request_id")),
+            f"{kind}: the input must start with an initialize request; send it before user messages and other requests",
+        )
 
     def _settle(self, response: object) -> None:
         given = read_object(response)
@@ -214,7 +230,7 @@ class ControlChannel:
             self.respond(number, response)
 
     def _finish(self, fault: str) -> None:
-        self._ended, self._fault = True, fault
+        self._ended, self._fault = True, self._fault or fault
         self._open_with(None)
         self._changed.set()
         self._fail_open("the program that drives this one has closed its input")

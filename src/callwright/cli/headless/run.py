@@ -22,7 +22,7 @@ from callwright.app.prompts import UserPrompt
 from callwright.app.questions import open_questions
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
-from callwright.cli.headless.control import ControlChannel
+from callwright.cli.headless.control import NEEDS_STREAM, ControlChannel
 from callwright.cli.headless.host import Host
 from callwright.cli.headless.input import check_skill_call, parse_user_message, prompt_with_stdin, read_answers
 from callwright.cli.headless.output_schema import load_output_schema
@@ -127,13 +127,13 @@ class _HeadlessRun:
             return await self._run_prompt(app, conversation)
 
     async def _open_channel(self) -> None:
-        self._channel = ControlChannel(_print)
+        self._channel = ControlChannel(_print, answers=self._streaming)
         self._channel.start()
         opening = await self._channel.opening()
         if opening is None:
             return
         if not self._streaming:
-            raise UsageError("control messages on stdin need --output-format stream-json")
+            raise UsageError(NEEDS_STREAM)
         self._host = Host(self._channel, opening, asks=self._options.permission_prompt_tool == "stdio")
 
     def _set_approvals(self, app: App) -> None:
