@@ -133,9 +133,8 @@ _TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 def status_failure(status: int, body: object, headers: Mapping[str, str], message: str = "") -> ProviderError:
     """Build the error for a response with an error in it."""
     error = _error_of(body)
-    messages = _find_messages(error) or [
-        ("", "" if error else _read_title(message))
-    ]  # the SDK's repeats the whole body
+    own = "" if error else _read_title(message)  # the SDK's message repeats the whole body
+    messages = _find_messages(error) or [("", own)]
     words = "; ".join(text for _, text in messages)[:_LONGEST_MESSAGE]
     shown = "; ".join(f"{place}: {text}" if place else text for place, text in messages)
     detail = (shown or _list_names(error) or f"status {status}")[:_LONGEST_MESSAGE]

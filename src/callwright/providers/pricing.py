@@ -29,7 +29,7 @@ _KINDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 @frozen
 class Prices:
-    """Prices of a million tokens, in US dollars."""
+    """Prices of a million tokens; those that `prices_for` finds are in US dollars."""
 
     input: float
     output: float
@@ -108,9 +108,8 @@ def _price_list(vendor: str) -> Mapping[str, Prices]:
     know for its predecessor. Cheaper batches, dearer speed and longer cache lifetimes are not included.
     """
     try:
-        from genai_prices.data_snapshot import (
-            get_snapshot,
-        )  # the data in the package; `UpdatePrices` would use the network
+        # the data in the package; `UpdatePrices` would use the network
+        from genai_prices.data_snapshot import get_snapshot
     except ImportError:
         return {}
     now = datetime.now(UTC)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from callwright.core.calls import ToolCall, find_revealed
 from callwright.core.content import Text
 from callwright.core.errors import UsageError
-from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze
+from callwright.core.json import FrozenDict, Json, JsonObject, compact, freeze, read_object
 from callwright.core.messages import (
     AssistantMessage,
     AssistantPart,
@@ -42,7 +42,6 @@ from callwright.providers.encoding import (
     wire_name,
 )
 from callwright.providers.schemas.gemini import gemini_schema
-from callwright.providers.schemas.inspect import as_object
 from callwright.providers.schemas.merge import object_root, with_items
 from callwright.providers.schemas.openai_strict import StrictForm, strict_form
 from callwright.providers.schemas.openai_strict_codec import RepeatedMember
@@ -160,7 +159,7 @@ def _openai_parameters(spec: ToolSpec, *, strict: bool) -> tuple[JsonObject, tup
 
 def _anthropic_properties(root: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
     """Declare by pattern the properties whose names Anthropic rejects, such as `$filter`."""
-    properties = as_object(root.get("properties"))
+    properties = read_object(root.get("properties"))
     odd = [name for name in properties if not _ANTHROPIC_PROPERTY.fullmatch(name)]
     if not odd:
         return root, ()
@@ -170,7 +169,7 @@ def _anthropic_properties(root: JsonObject) -> tuple[JsonObject, tuple[str, ...]
     return {
         **root,
         "properties": plain,
-        "patternProperties": {**as_object(root.get("patternProperties")), **patterns},
+        "patternProperties": {**read_object(root.get("patternProperties")), **patterns},
     }, notes
 
 

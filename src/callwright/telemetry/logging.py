@@ -202,8 +202,7 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise UsageError(f"cannot write the log {target}: {describe_exception(error)}; choose another file") from None
     handler.setFormatter(JsonLines())
-    logger = logging.Logger(
-        "callwright.events", level
-    )  # not registered: the program's logging configuration stays untouched
+    # made by hand, not by `getLogger`: the program's logging configuration stays untouched
+    logger = logging.Logger("callwright.events", level)
     logger.addHandler(handler)
     return EventLog(logger, owned_handler=handler)

@@ -73,11 +73,8 @@ class Contract:
                 known.add(alias)
 
     def _look_for_concealment(self, core: Any, parameter: Parameter, about: str) -> None:
-        from callwright.tool.concealment import (
-            find_concealed,
-            find_fresh,
-            is_fresh,
-        )  # plain arguments need none of it
+        # plain arguments need none of it
+        from callwright.tool.concealment import find_concealed, find_fresh, is_fresh
 
         if find_concealed(core, about=about, required=parameter.required):
             self.concealed |= {parameter.name}

@@ -154,9 +154,8 @@ class SkillService:
         raise ToolFailed(f"the agent of the skill {skill.name} failed: {reason}")
 
     async def _fork(self, skill: Skill, prompt: str, context: ToolContext) -> str:
-        self.active.release(
-            context.session_id, skill.name
-        )  # the grants belong to the skill's agent, not to the conversation
+        # the grants belong to the skill's agent, not to the conversation
+        self.active.release(context.session_id, skill.name)
         bound = self._agent_of(skill).tool().bind({"prompt": prompt})
         return str(await bound.run(context))
 

@@ -219,7 +219,7 @@ def _merge_call(begun: _Streamed, ended: Event) -> Event:
     """Return a call as it ended, with the arguments that were streamed if it has none."""
     text, streamed = (join_halves(each) for each in (_arguments_of(ended), begun.written or _arguments_of(begun.item)))
     cut = ended.get("status") == "incomplete"
-    same = cut or not text.strip() or not streamed.strip() or _agree(text, streamed)
+    same = cut or not text.strip() or not streamed.strip() or _are_same_arguments(text, streamed)
     if not same or ended.get("name") != begun.item.get("name"):
         raise broken_stream("a call differs from what was streamed of it")
     return ended if text.strip() else {**ended, "arguments": streamed}
@@ -234,7 +234,7 @@ def _is_same_item(item: Event, streamed: Event) -> bool:
     return same and item.get("type") == streamed.get("type")
 
 
-def _agree(text: str, streamed: str) -> bool:
+def _are_same_arguments(text: str, streamed: str) -> bool:
     """Tell whether two texts are the same arguments, perhaps with other white space."""
     if text.strip() == streamed.strip():
         return True

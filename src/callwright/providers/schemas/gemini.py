@@ -1,26 +1,24 @@
 """The JSON Schema that Gemini reads: in a function declaration (`parametersJsonSchema`) and of the final answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from callwright.core.json import Json, JsonObject
+from callwright.core.json import Json, JsonObject, read_object
 from callwright.providers.schemas.inspect import (
     ANNOTATIONS,
     STRUCTURE,
     Schema,
     add_facts,
+    are_exclusive,
     as_list,
-    as_object,
-    choices,
     definition_name,
-    exclusive,
-    fact,
+    describe_fact,
+    drop_keyword,
+    has_reference,
     is_known,
-    is_object,
     kinds_of,
+    list_choices,
     names_in,
-    refers,
     resolve,
-    without,
 )
 from callwright.providers.schemas.merge import dereference, fold_all_of, merge_all
 
@@ -36,14 +34,14 @@ def gemini_schema(root: JsonObject) -> tuple[Schema, tuple[str, ...]]:
     Everything valid stays valid. Without notes, everything invalid stays invalid too.
     """
     writer = _GeminiWriter(root)
-    schema = writer.whole(root, "arguments")
+    schema = writer.rewrite(root, "arguments")
     schema.setdefault("properties", {})
     return schema, tuple(writer.notes)
 
 
 def gemini_answer_schema(schema: JsonObject) -> Schema:
     """Rewrite the schema of a final answer, which may be any value, in the same way."""
-    return _GeminiWriter(schema).whole(schema, "answer")
+    return _GeminiWriter(schema).rewrite(schema, "answer")
 
 
 class _GeminiWriter:
@@ -55,33 +53,33 @@ class _GeminiWriter:
         self._root = root
         self._names: dict[str, str] = {}
 
-    def whole(self, schema: JsonObject, path: str) -> Schema:
-        written = self.node(schema, path)
+    def rewrite(self, schema: JsonObject, path: str) -> Schema:
+        written = self._rewrite(schema, path)
         self._open_cycles(written, path)
         return {**written, "$defs": self.definitions} if self.definitions else written
 
-    def node(self, schema: Json, path: str) -> Schema:
+    def _rewrite(self, schema: Json, path: str) -> Schema:
         if schema is False:
             self._note(path, "no value fits; that is checked at call time")
-        given = self._without_all_of(as_object(schema), path)
+        given = self._fold_all_of(read_object(schema), path)
         facts: list[str] = []
         written: Schema = {}
         for key in given:
             if key not in _READ and key not in _AS_THEY_ARE:
                 facts += self._describe_keyword(given, key, path)
         if given.get("default") is not None:
-            facts.append(fact("default", given["default"]))
-        self._kinds(given, written, facts, path)
-        self._bounds(given, written, facts, path)
-        self._parts(given, written, path)
-        self._alternatives(given, written, path)
+            facts.append(describe_fact("default", given["default"]))
+        self._write_kinds(given, written, facts, path)
+        self._write_bounds(given, written, facts, path)
+        self._write_parts(given, written, path)
+        self._write_alternatives(given, written, path)
         text = add_facts(given.get("description"), facts)
-        return self._reference(given, written, text, path) if "$ref" in given else _add_description(written, text)
+        return self._write_reference(given, written, text, path) if "$ref" in given else _add_description(written, text)
 
-    def _kinds(self, given: JsonObject, written: Schema, facts: list[str], path: str) -> None:
+    def _write_kinds(self, given: JsonObject, written: Schema, facts: list[str], path: str) -> None:
         if "type" in given:
             written["type"] = given["type"]
-        values = choices(given)
+        values = list_choices(given)
         if values is None:
             return
         kinds = kinds_of({"enum": values})
@@ -98,10 +96,10 @@ class _GeminiWriter:
                 path,
                 "choices other than strings and numbers are moved to the description and checked at call time",
             )
-            facts.append(fact("one of", values))
+            facts.append(describe_fact("one of", values))
             written.setdefault("type", kinds if len(kinds) > 1 else kinds[0])
 
-    def _bounds(self, given: JsonObject, written: Schema, facts: list[str], path: str) -> None:
+    def _write_bounds(self, given: JsonObject, written: Schema, facts: list[str], path: str) -> None:
         written.update({key: given[key] for key in _AS_THEY_ARE if key in given})
         for key, plain, step in (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)):
             bound = given.get(key)
@@ -114,16 +112,16 @@ class _GeminiWriter:
                     path,
                     f"'{key}' is sent as {plain}; that the bound itself is excluded is checked at call time",
                 )
-                facts.append(fact(key, bound))
+                facts.append(describe_fact(key, bound))
             tighter = max if step > 0 else min
             nearest = int(bound) + step if exact else bound
             written[plain] = tighter(nearest, written[plain]) if plain in written else nearest
 
-    def _parts(self, given: JsonObject, written: Schema, path: str) -> None:
-        properties = as_object(given.get("properties"))
+    def _write_parts(self, given: JsonObject, written: Schema, path: str) -> None:
+        properties = read_object(given.get("properties"))
         if "properties" in given:
             written["properties"] = {
-                name: self.node(value, f"{path}.{name}") for name, value in properties.items() if value is not False
+                name: self._rewrite(value, f"{path}.{name}") for name, value in properties.items() if value is not False
             }
         if any(value is False for value in properties.values()):
             self._note(path, "that some properties are forbidden is checked at call time")
@@ -132,33 +130,35 @@ class _GeminiWriter:
         for key in ("additionalProperties", "items"):
             # patternProperties are not sent, so what they allow must not be excluded
             if key in given and not (key == "additionalProperties" and "patternProperties" in given):
-                self._inside(given, key, written, path)
+                self._write_inside(given, key, written, path)
         if "prefixItems" in given:
             places = enumerate(as_list(given["prefixItems"]))
-            written["prefixItems"] = [self.node(item, f"{path}[{place}]") for place, item in places]
+            written["prefixItems"] = [self._rewrite(item, f"{path}[{place}]") for place, item in places]
 
-    def _inside(self, given: JsonObject, key: str, written: Schema, path: str) -> None:
+    def _write_inside(self, given: JsonObject, key: str, written: Schema, path: str) -> None:
         value = given[key]
         if isinstance(value, bool):
             written[key] = value
-        elif is_object(value):
-            written[key] = self.node(value, f"{path}[]" if key == "items" else f"{path}{{}}")
+        elif isinstance(value, Mapping):
+            written[key] = self._rewrite(value, f"{path}[]" if key == "items" else f"{path}{{}}")
         else:  # older drafts write prefixItems as a list of schemas
-            written["prefixItems"] = [self.node(item, f"{path}[{place}]") for place, item in enumerate(as_list(value))]
+            written["prefixItems"] = [
+                self._rewrite(item, f"{path}[{place}]") for place, item in enumerate(as_list(value))
+            ]
 
-    def _alternatives(self, given: JsonObject, written: Schema, path: str) -> None:
+    def _write_alternatives(self, given: JsonObject, written: Schema, path: str) -> None:
         for key in ("anyOf", "oneOf"):
             branches = as_list(given.get(key))
             if not branches:
                 continue
-            if key == "oneOf" and not exclusive([dereference(branch, self._root) or {} for branch in branches]):
+            if key == "oneOf" and not are_exclusive([dereference(branch, self._root) or {} for branch in branches]):
                 self._note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked at call time")
             if "anyOf" in written:
                 self._note(path, f"'{key}' beside other alternatives is checked at call time")
                 continue
-            written["anyOf"] = [self.node(branch, f"{path}.{place}") for place, branch in enumerate(branches)]
+            written["anyOf"] = [self._rewrite(branch, f"{path}.{place}") for place, branch in enumerate(branches)]
 
-    def _reference(self, given: JsonObject, written: Schema, text: str, path: str) -> Schema:
+    def _write_reference(self, given: JsonObject, written: Schema, text: str, path: str) -> Schema:
         reference = str(given["$ref"])
         target = resolve(self._root, reference)
         if target is None:
@@ -176,23 +176,23 @@ class _GeminiWriter:
             name = definition_name(reference, self._names.values())
             self._names[reference] = name
             self.definitions[name] = {}  # ends the recursion of a definition that refers to itself
-            self.definitions[name] = self.node(target, name)
+            self.definitions[name] = self._rewrite(target, name)
         return self._names[reference]
 
-    def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
+    def _fold_all_of(self, schema: JsonObject, path: str) -> JsonObject:
         if "allOf" not in schema:
             return schema
         whole = fold_all_of(schema, self._root)
         if whole is not None:
-            return self._without_all_of(whole, path)
+            return self._fold_all_of(whole, path)
         self._note(
             path,
             "'allOf' cannot be merged into one schema; only its first part is sent, all are checked at call time",
         )
-        base = without(schema, "allOf")
+        base = drop_keyword(schema, "allOf")
         flat = [dereference(part, self._root) for part in as_list(schema["allOf"])]
         first = merge_all([base, *[part for part in flat if part is not None][:1]])
-        return self._without_all_of(first if first is not None else base, path)
+        return self._fold_all_of(first if first is not None else base, path)
 
     def _describe_keyword(self, given: JsonObject, key: str, path: str) -> list[str]:
         if key in ANNOTATIONS:
@@ -201,7 +201,7 @@ class _GeminiWriter:
             self._note(path, f"'{key}' is not a JSON Schema keyword; left out")
             return []
         self._note(path, f"Gemini does not support '{key}'; it is moved to the description and checked at call time")
-        return [] if refers(given[key]) else [fact(key, given[key])]
+        return [] if has_reference(given[key]) else [describe_fact(key, given[key])]
 
     def _open_cycles(self, root: Schema, path: str) -> None:
         """Make recursive properties optional: Gemini accepts a cycle only through properties that may be left out."""
@@ -209,16 +209,16 @@ class _GeminiWriter:
             self._open_cycle(node, place)
 
     def _open_cycle(self, node: Schema, path: str) -> None:
-        properties = as_object(node.get("properties"))
-        cyclic = [name for name in names_in(node.get("required")) if self._cyclic(properties.get(name))]
+        properties = read_object(node.get("properties"))
+        cyclic = [name for name in names_in(node.get("required")) if self._is_cyclic(properties.get(name))]
         if cyclic:
             node["required"] = [name for name in node["required"] if name not in cyclic]
             self._note(path, f"{', '.join(cyclic)} are recursive; that they are required is checked at call time")
         for child in _children(node):
             self._open_cycle(child, path)
 
-    def _cyclic(self, schema: Json) -> bool:
-        return any(name in self._find_reachable([name], set()) for name in _references(as_object(schema)))
+    def _is_cyclic(self, schema: Json) -> bool:
+        return any(name in self._find_reachable([name], set()) for name in _references(read_object(schema)))
 
     def _find_reachable(self, names: Sequence[str], seen: set[str]) -> set[str]:
         for name in names:
@@ -240,7 +240,7 @@ def _add_description(schema: Schema, text: str) -> Schema:
 
 def _children(node: JsonObject) -> list[Schema]:
     found = [
-        *as_object(node.get("properties")).values(),
+        *read_object(node.get("properties")).values(),
         *as_list(node.get("anyOf")),
         *as_list(node.get("prefixItems")),
     ]

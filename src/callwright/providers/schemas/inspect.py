@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, compact, follow_pointer
+from callwright.core.json import Json, JsonObject, compact, follow_pointer, read_object
 
 Schema: TypeAlias = dict[str, Any]
 """A schema under construction, mutable until it is frozen."""
@@ -47,22 +47,12 @@ _KIND_OF_KEYWORD = {
 _ANY_KIND = frozenset(("type", "enum", "const", "not", "if", "then", "else", "$ref", *COMBINERS))
 
 
-def is_object(value: object) -> bool:
-    """Whether a JSON value is an object."""
-    return isinstance(value, Mapping)
-
-
-def as_object(value: object) -> JsonObject:
-    """Read a value as an object; anything else reads as an empty one."""
-    return cast(JsonObject, value) if isinstance(value, Mapping) else {}
-
-
 def as_list(value: object) -> Sequence[Json]:
     """Read a value as a list; anything else reads as an empty one."""
     return cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()
 
 
-def without(schema: JsonObject, keyword: str) -> Schema:
+def drop_keyword(schema: JsonObject, keyword: str) -> Schema:
     """Copy a schema without a keyword."""
     return {key: value for key, value in schema.items() if key != keyword}
 
@@ -82,7 +72,7 @@ def is_known(keyword: str) -> bool:
     return keyword in ANNOTATIONS or keyword in _ANY_KIND or keyword in _KIND_OF_KEYWORD
 
 
-def belongs(keyword: str, kind: str) -> bool:
+def applies_to(keyword: str, kind: str) -> bool:
     """Whether a keyword applies to values of a kind."""
     return _KIND_OF_KEYWORD.get(keyword) in (None, "number" if kind == "integer" else kind)
 
@@ -117,7 +107,7 @@ def kinds_of(schema: JsonObject) -> list[str]:
     if isinstance(stated, (list, tuple)):
         found = set(names_in(stated))
     elif "enum" in schema or "const" in schema:
-        found = {kind_of(value) for value in choices(schema) or ()}
+        found = {kind_of(value) for value in list_choices(schema) or ()}
     else:
         found = {_KIND_OF_KEYWORD[key] for key in schema if key in _KIND_OF_KEYWORD}
     if "number" in found:
@@ -125,14 +115,14 @@ def kinds_of(schema: JsonObject) -> list[str]:
     return [kind for kind in KINDS if kind in found] + sorted(found.difference(KINDS))
 
 
-def choices(schema: JsonObject) -> list[Json] | None:
+def list_choices(schema: JsonObject) -> list[Json] | None:
     """List the values that an `enum` or a `const` allows; None where there is neither."""
     if "const" in schema:
         return [schema["const"]]
     return list(as_list(schema["enum"])) if "enum" in schema else None
 
 
-def same(first: object, second: object) -> bool:
+def are_equal(first: object, second: object) -> bool:
     """Whether two JSON values are equal; unlike in Python, true is not 1."""
     return isinstance(first, bool) == isinstance(second, bool) and first == second
 
@@ -162,39 +152,39 @@ def add_facts(description: object, facts: Iterable[str]) -> str:
     return f"{text} ({extra})".strip() if text and extra else text or extra
 
 
-def fact(keyword: str, value: object) -> str:
+def describe_fact(keyword: str, value: object) -> str:
     """Format one keyword for a description."""
     return f"{keyword}: {compact(value)}"
 
 
 def collect_property_names(schema: Json) -> set[str]:
     """Collect the property names that a schema and its alternatives mention at this level."""
-    node = as_object(schema)
-    found = set(as_object(node.get("properties"))) | set(names_in(node.get("required")))
+    node = read_object(schema)
+    found = set(read_object(node.get("properties"))) | set(names_in(node.get("required")))
     for keyword in COMBINERS:
         for branch in as_list(node.get(keyword)):
             found |= collect_property_names(branch)
     for keyword in ("if", "then", "else", "not"):
         found |= collect_property_names(node[keyword]) if keyword in node else set[str]()
-    for branch in as_object(node.get("dependentSchemas")).values():
+    for branch in read_object(node.get("dependentSchemas")).values():
         found |= collect_property_names(branch)
     return found
 
 
-def refers(schema: Json) -> bool:
+def has_reference(schema: Json) -> bool:
     """Whether there is a `$ref` anywhere inside. A property of that name counts too, which errs on the safe side."""
     if isinstance(schema, Mapping):
-        return "$ref" in schema or any(refers(value) for value in cast(JsonObject, schema).values())
-    return isinstance(schema, (list, tuple)) and any(refers(item) for item in cast(Sequence[Json], schema))
+        return "$ref" in schema or any(has_reference(value) for value in cast(JsonObject, schema).values())
+    return isinstance(schema, (list, tuple)) and any(has_reference(item) for item in cast(Sequence[Json], schema))
 
 
-def exclusive(branches: Sequence[Json]) -> bool:
+def are_exclusive(branches: Sequence[Json]) -> bool:
     """Whether no value can fit two branches: their kinds, or the choices of a required property, are disjoint."""
-    nodes = [as_object(branch) for branch in branches]
-    if _disjoint([_wide_kinds(node) for node in nodes]):
+    nodes = [read_object(branch) for branch in branches]
+    if _are_disjoint([_wide_kinds(node) for node in nodes]):
         return True
     shared = set[str].intersection(*[set(names_in(node.get("required"))) for node in nodes]) if nodes else set[str]()
-    return any(_disjoint([_tags(node, name) for node in nodes]) for name in shared)
+    return any(_are_disjoint([_tags(node, name) for node in nodes]) for name in shared)
 
 
 def _wide_kinds(node: JsonObject) -> set[str] | None:
@@ -203,18 +193,18 @@ def _wide_kinds(node: JsonObject) -> set[str] | None:
 
 
 def _tags(node: JsonObject, name: str) -> set[str] | None:
-    values = choices(as_object(as_object(node.get("properties")).get(name)))
+    values = list_choices(read_object(read_object(node.get("properties")).get(name)))
     if values is None or set(kinds_of(node)) != {"object"}:
         return None
     return {compact(value) for value in values}
 
 
-def _disjoint(groups: Sequence[set[str] | None]) -> bool:
+def _are_disjoint(groups: Sequence[set[str] | None]) -> bool:
     known = [group for group in groups if group is not None]
     return len(known) == len(groups) and sum(map(len, known)) == len(set[str]().union(*known))
 
 
-def within(schema: JsonObject, value: object) -> bool:
+def is_within_bounds(schema: JsonObject, value: object) -> bool:
     """Whether a number, or the length of a list, is within the bounds of a schema."""
     if isinstance(value, (list, tuple)):
         size = len(cast(Sequence[Json], value))

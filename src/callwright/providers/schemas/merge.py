@@ -3,21 +3,20 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from callwright.core.json import Json, JsonObject, compact
+from callwright.core.json import Json, JsonObject, compact, read_object
 from callwright.providers.schemas.inspect import (
     ANNOTATIONS,
     KINDS,
     Schema,
     add_facts,
+    are_equal,
     as_list,
-    as_object,
-    choices,
     constrains,
+    drop_keyword,
     kinds_of,
+    list_choices,
     names_in,
     resolve,
-    same,
-    without,
 )
 from callwright.tool.schema_drafts import rewrite_schema
 
@@ -55,7 +54,7 @@ def merge_all(schemas: Sequence[JsonObject]) -> Schema | None:
 
 def _interfere(first: JsonObject, second: JsonObject) -> bool:
     """Whether a keyword of the first schema would apply to properties of the second."""
-    named = set(as_object(second.get("properties"))) - set(as_object(first.get("properties")))
+    named = set(read_object(second.get("properties"))) - set(read_object(first.get("properties")))
     if (first.get("additionalProperties", True) is not True and named) or "patternProperties" in first:
         return True
     if "unevaluatedProperties" in first or "unevaluatedItems" in first:
@@ -70,11 +69,11 @@ def _merge_values(key: str, first: Json, second: Json) -> Json:
     if key == "required":
         return list(dict.fromkeys([*names_in(first), *names_in(second)]))
     if key == "properties":
-        return _merge_properties(as_object(first), as_object(second))
+        return _merge_properties(read_object(first), read_object(second))
     if key == "type":
         return _merge_kinds({"type": first}, {"type": second})
     if key == "enum":
-        return [value for value in as_list(first) if any(same(value, other) for other in as_list(second))] or None
+        return [value for value in as_list(first) if any(are_equal(value, other) for other in as_list(second))] or None
     if key in _TIGHTER and isinstance(first, (int, float)) and isinstance(second, (int, float)):
         return _TIGHTER[key](first, second)
     return None
@@ -84,7 +83,7 @@ def _merge_properties(first: JsonObject, second: JsonObject) -> JsonObject:
     joined = dict(first)
     for name, value in second.items():
         if name in joined and joined[name] != value:
-            whole = merge(as_object(joined[name]), as_object(value)) if joined[name] and value else None
+            whole = merge(read_object(joined[name]), read_object(value)) if joined[name] and value else None
             joined[name] = whole if whole is not None else {"allOf": [joined[name], value]}
         else:
             joined[name] = value
@@ -106,16 +105,16 @@ def dereference(schema: Json, root: JsonObject) -> JsonObject | None:
     """Follow a schema's `$ref`, keeping the keywords beside it; None where it cannot be followed or merged."""
     if schema is False:
         return None
-    node, seen = as_object(schema), set[str]()
+    node, seen = read_object(schema), set[str]()
     while "$ref" in node:
         reference = node["$ref"]
         target = resolve(root, reference)
-        if not isinstance(reference, str) or reference in seen or not as_object(target):
+        if not isinstance(reference, str) or reference in seen or not read_object(target):
             return None
         seen.add(reference)
-        beside = without(node, "$ref")
+        beside = drop_keyword(node, "$ref")
         joined = merge(
-            beside, {key: value for key, value in as_object(target).items() if key not in ("$defs", "definitions")}
+            beside, {key: value for key, value in read_object(target).items() if key not in ("$defs", "definitions")}
         )
         if joined is None:
             return None
@@ -126,7 +125,7 @@ def dereference(schema: Json, root: JsonObject) -> JsonObject | None:
 def fold_all_of(schema: JsonObject, root: JsonObject) -> JsonObject | None:
     """Merge one layer of `allOf` into the schema around it; None where that is not possible."""
     parts = as_list(schema["allOf"])
-    base = without(schema, "allOf")
+    base = drop_keyword(schema, "allOf")
     if len(parts) == 1 and not constrains(base):
         return {**base, "anyOf": parts}
     flat = [dereference(part, root) for part in parts]
@@ -136,7 +135,7 @@ def fold_all_of(schema: JsonObject, root: JsonObject) -> JsonObject | None:
 
 def allows_null(schema: Json, root: JsonObject, seen: frozenset[str] = frozenset()) -> bool:
     """Whether null fits a schema. One without any restriction counts as no."""
-    node = as_object(schema)
+    node = read_object(schema)
     reference = node.get("$ref")
     if isinstance(reference, str):
         return reference not in seen and allows_null(resolve(root, reference), root, seen | {reference})
@@ -145,7 +144,7 @@ def allows_null(schema: Json, root: JsonObject, seen: frozenset[str] = frozenset
             return False
     if "allOf" in node and not all(allows_null(branch, root, seen) for branch in as_list(node["allOf"])):
         return False
-    values, kinds = choices(node), kinds_of(node) if "type" in node else []
+    values, kinds = list_choices(node), kinds_of(node) if "type" in node else []
     if values is not None and None not in values:
         return False
     return "null" in kinds if kinds else values is not None or any(key in node for key in ("allOf", "anyOf", "oneOf"))
@@ -199,15 +198,15 @@ def _all_of(base: Schema, parts: Sequence[Schema], notes: list[str]) -> Schema:
     notes.append(
         "arguments: 'allOf' cannot be merged into one schema; its properties are sent, the rest is checked at call time"
     )
-    properties = _combine_properties([as_object(part.get("properties")) for part in (base, *parts)], "allOf")
+    properties = _combine_properties([read_object(part.get("properties")) for part in (base, *parts)], "allOf")
     required = [name for part in (base, *parts) for name in names_in(part.get("required"))]
-    open_base = without(base, "additionalProperties")
+    open_base = drop_keyword(base, "additionalProperties")
     return {**open_base, "properties": properties, "required": list(dict.fromkeys(required))}
 
 
 def _any_of(base: Schema, branches: Sequence[Schema]) -> Schema:
-    mine = as_object(base.get("properties"))
-    offered = _combine_properties([as_object(branch.get("properties")) for branch in branches], "anyOf")
+    mine = read_object(base.get("properties"))
+    offered = _combine_properties([read_object(branch.get("properties")) for branch in branches], "anyOf")
     joined = {**base, "properties": {**mine, **{name: offered[name] for name in offered if name not in mine}}}
     needed = [names_in(branch.get("required")) for branch in branches]
     always = [name for name in needed[0] if all(name in names for names in needed)] if needed else []
@@ -242,7 +241,7 @@ def _add_items(node: JsonObject) -> JsonObject:
     closed = node.get("items") is False or (isinstance(limit, int) and limit <= len(places))
     if not places or not closed:
         return node if "items" in node else {**node, "items": {}}
-    distinct = [place for at, place in enumerate(places) if not any(same(place, other) for other in places[:at])]
+    distinct = [place for at, place in enumerate(places) if not any(are_equal(place, other) for other in places[:at])]
     most = min(len(places), limit) if isinstance(limit, int) else len(places)
     # no further element is allowed, so these items restrict nothing; a model that ignores prefixItems reads them
     return {**node, "items": distinct[0] if len(distinct) == 1 else {"anyOf": distinct}, "maxItems": most}

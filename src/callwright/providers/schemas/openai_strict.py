@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from callwright.core.json import Json, JsonObject
+from callwright.core.json import Json, JsonObject, read_object
 from callwright.core.spec import ToolSpec
-from callwright.providers.schemas.inspect import as_list, as_object
+from callwright.providers.schemas.inspect import as_list
 from callwright.providers.schemas.merge import object_root
 from callwright.providers.schemas.openai_strict_codec import Codec, Direction
 from callwright.providers.schemas.openai_strict_compiler import StrictCompiler
@@ -85,10 +85,10 @@ def to_strict(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
 
 def over_limit(schema: JsonObject) -> str:
     """Describe the first documented limit that a strict schema exceeds; empty when it exceeds none."""
-    count = _Count(as_object(schema.get("$defs")))
-    levels = count.levels(schema)
+    count = _Count(read_object(schema.get("$defs")))
+    levels = count.count_levels(schema)
     for name in count.definitions:
-        count.levels_of(name)
+        count.count_levels_of(name)
     chars = count.chars + sum(map(len, count.definitions))
     if count.properties > _PROPERTIES:
         return f"{count.properties} properties; the limit is {_PROPERTIES}"
@@ -112,22 +112,23 @@ class _Count:
         self.long_enum = False
         self._known: dict[str, int] = {}
 
-    def levels(self, node: JsonObject) -> int:
-        names, values = as_object(node.get("properties")), as_list(node.get("enum"))
+    def count_levels(self, node: JsonObject) -> int:
+        names: JsonObject = read_object(node.get("properties"))
+        values = as_list(node.get("enum"))
         length = sum(len(str(value)) for value in values)
         self.properties += len(names)
         self.choices += len(values)
         self.chars += sum(map(len, names)) + length
         self.long_enum = self.long_enum or (len(values) > _LONG_ENUM and length > _LONG_ENUM_CHARS)
         inside = (*names.values(), *as_list(node.get("anyOf")), node.get("items"))
-        deepest = max((self.levels(child) for child in inside if isinstance(child, dict)), default=0)
+        deepest = max((self.count_levels(child) for child in inside if isinstance(child, dict)), default=0)
         reference = str(node.get("$ref", "")).removeprefix("#/$defs/")
         if reference in self.definitions:
-            deepest = max(deepest, self.levels_of(reference))
+            deepest = max(deepest, self.count_levels_of(reference))
         return deepest + ("properties" in node)
 
-    def levels_of(self, name: str) -> int:
+    def count_levels_of(self, name: str) -> int:
         if name not in self._known:
             self._known[name] = 0  # recursion is allowed, so a definition inside itself adds no level
-            self._known[name] = self.levels(as_object(self.definitions[name]))
+            self._known[name] = self.count_levels(read_object(self.definitions[name]))
         return self._known[name]

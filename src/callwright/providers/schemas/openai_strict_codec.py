@@ -5,8 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from callwright.core.json import Json, JsonObject, RepeatedKey, canonical, compact, make_object, parse_strictly
-from callwright.providers.schemas.inspect import as_object, choices, is_of, kinds_of, same, within
+from callwright.core.json import (
+    Json,
+    JsonObject,
+    RepeatedKey,
+    canonical,
+    compact,
+    make_object,
+    parse_strictly,
+    read_object,
+)
+from callwright.providers.schemas.inspect import are_equal, is_of, is_within_bounds, kinds_of, list_choices
 
 Direction: TypeAlias = Literal["out", "back"]
 """`out` to the model's shape, or `back` to the tool's."""
@@ -59,10 +68,10 @@ class ScalarCodec:
     schema: JsonObject
 
     def convert(self, value: Json, direction: Direction) -> Converted:
-        allowed = choices(self.schema)
-        fits = any(is_of(value, kind) for kind in kinds_of(self.schema)) and within(self.schema, value)
+        allowed = list_choices(self.schema)
+        fits = any(is_of(value, kind) for kind in kinds_of(self.schema)) and is_within_bounds(self.schema, value)
         if fits and allowed is not None:
-            fits = any(same(value, other) for other in allowed)
+            fits = any(are_equal(value, other) for other in allowed)
         return Converted(value, fits and self._matches(value))
 
     def accepts(self, value: Json, direction: Direction) -> bool:
@@ -74,10 +83,8 @@ class ScalarCodec:
             return True
         try:
             return re.search(pattern, value) is not None
-        except (
-            re.error
-        ):  # an ECMA pattern that Python cannot read; accepting too much is harmless when choosing a branch
-            return True
+        except re.error:  # an ECMA pattern that Python cannot read
+            return True  # accepting too much is harmless when choosing a branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +121,11 @@ class ListCodec:
         if not isinstance(value, (list, tuple)):
             return Converted(value, fits=False)
         items = [self._item(place, item, direction) for place, item in enumerate(cast(Sequence[Json], value))]
-        fits = within(self.schema, value) and all(item.fits for item in items)
+        fits = is_within_bounds(self.schema, value) and all(item.fits for item in items)
         return Converted([item.value for item in items], fits)
 
     def accepts(self, value: Json, direction: Direction) -> bool:
-        return isinstance(value, (list, tuple)) and within(self.schema, value)
+        return isinstance(value, (list, tuple)) and is_within_bounds(self.schema, value)
 
     def _item(self, place: int, item: Json, direction: Direction) -> Converted:
         codec = self.first[place] if place < len(self.first) else self.rest
@@ -150,7 +157,7 @@ class PairsCodec:
     def check_repeated(self, value: Json) -> None:
         """Raise `RepeatedMember` for pairs with two values for one key."""
         found: dict[str, Json] = {}
-        for pair in map(as_object, cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()):
+        for pair in map(read_object, cast(Sequence[Json], value) if isinstance(value, (list, tuple)) else ()):
             key = pair.get("key")
             if isinstance(key, str) and "value" in pair:
                 add_member(found, key, self.value.convert(pair["value"], "back").value)
@@ -160,7 +167,7 @@ class PairsCodec:
             return Converted(value, fits=False)
         found: dict[str, Json] = {}
         fits = True
-        for pair in map(as_object, cast(Sequence[Json], value)):
+        for pair in map(read_object, cast(Sequence[Json], value)):
             key = pair.get("key")
             if set(pair) != {"key", "value"} or not isinstance(key, str):
                 return Converted(value, fits=False)

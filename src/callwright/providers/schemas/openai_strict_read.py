@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from callwright.core.json import JsonObject
+from callwright.core.json import JsonObject, read_object
 from callwright.providers.schemas.inspect import (
     ANNOTATIONS,
     STRUCTURE,
     Schema,
     add_facts,
+    are_exclusive,
     as_list,
-    as_object,
     collect_property_names,
-    exclusive,
-    fact,
+    describe_fact,
+    drop_keyword,
+    has_reference,
     is_known,
-    refers,
-    without,
 )
 from callwright.providers.schemas.merge import dereference, fold_all_of
 from callwright.providers.schemas.openai_strict_codec import Codec
@@ -37,7 +36,7 @@ class Part(NamedTuple):
     """Those of them that are another kind on the tool's side."""
 
 
-def nullable(schema: Schema) -> Schema:
+def make_nullable(schema: Schema) -> Schema:
     """Allow null as well."""
     kind = schema.get("type")
     if isinstance(kind, str):
@@ -48,7 +47,7 @@ def nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, NULL]}
 
 
-def ambiguous(parts: Sequence[Part]) -> bool:
+def are_ambiguous(parts: Sequence[Part]) -> bool:
     """Whether a value could be both a rewritten value of one branch and a plain one of another."""
     return any(one.rewritten & (other.wire - other.rewritten) for one in parts for other in parts if one is not other)
 
@@ -100,9 +99,9 @@ class SchemaReader:
 
     def read(self, schema: JsonObject, path: str) -> Subschema:
         """Merge `allOf` and `oneOf`, and drop the keywords that strict mode does not support."""
-        schema = self._without_all_of(schema, path)
+        schema = self._fold_all_of(schema, path)
         if "oneOf" in schema:
-            schema = self._without_one_of(schema, path)
+            schema = self._rewrite_one_of(schema, path)
         facts: list[str] = []
         for key in [key for key in schema if key not in _READ]:
             if key in _SPREAD:
@@ -111,7 +110,7 @@ class SchemaReader:
                 facts += self._drop(schema, key, path)
                 schema = {other: value for other, value in schema.items() if other != key}
         if schema.get("default") is not None:
-            facts.append(fact("default", schema["default"]))
+            facts.append(describe_fact("default", schema["default"]))
         return Subschema(schema, path, tuple(facts))
 
     def _is_supported(self, schema: JsonObject, key: str) -> bool:
@@ -132,28 +131,28 @@ class SchemaReader:
             return []
         checked = "" if key == "format" else " and checked at call time"
         self.note(path, f"strict mode does not support '{key}'; it is moved to the description{checked}")
-        return [] if refers(schema[key]) else [fact(key, schema[key])]
+        return [] if has_reference(schema[key]) else [describe_fact(key, schema[key])]
 
     def check_spread(self, schema: JsonObject, key: str, path: str) -> None:
         """Raise for a keyword that cannot be dropped, because valid calls would then be excluded."""
-        unseen = collect_property_names({key: schema[key]}) - set(as_object(schema.get("properties")))
+        unseen = collect_property_names({key: schema[key]}) - set(read_object(schema.get("properties")))
         open_ended = key in ("patternProperties", "dependencies", "unevaluatedProperties") and schema[key] is not False
-        if unseen or open_ended or refers(schema[key]):
+        if unseen or open_ended or has_reference(schema[key]):
             raise Inexpressible(f"{path}: '{key}' concerns properties that strict mode would exclude")
 
-    def _without_all_of(self, schema: JsonObject, path: str) -> JsonObject:
+    def _fold_all_of(self, schema: JsonObject, path: str) -> JsonObject:
         if "allOf" not in schema:
             return schema
         whole = fold_all_of(schema, self._root)
         if whole is None:
             raise Inexpressible(f"{path}: 'allOf' cannot be merged into one schema")
-        return self._without_all_of(whole, path)
+        return self._fold_all_of(whole, path)
 
-    def _without_one_of(self, schema: JsonObject, path: str) -> JsonObject:
+    def _rewrite_one_of(self, schema: JsonObject, path: str) -> JsonObject:
         branches = as_list(schema["oneOf"])
-        if not exclusive([dereference(branch, self._root) or {} for branch in branches]):
+        if not are_exclusive([dereference(branch, self._root) or {} for branch in branches]):
             self.note(path, "'oneOf' is sent as anyOf; that no second branch fits is checked at call time")
-        base = without(schema, "oneOf")
+        base = drop_keyword(schema, "oneOf")
         if "anyOf" in base:
             raise Inexpressible(f"{path}: 'oneOf' beside 'anyOf' is not supported")
         return {**base, "anyOf": branches}
