@@ -32,6 +32,29 @@ def test_unknown_group_in_a_deny_rule_is_reported() -> None:
     assert _problems(deny=["group:File", "group:web", "group:agent", "group:mcp:github"], allow=["group:shop"]) == {}
 
 
+def test_unknown_tool_in_an_allow_rule_is_reported() -> None:
+    assert _problems(allow=["Baash(git *)", "WebFech", "deplyo"], tools=("deploy",)) == dict.fromkeys(
+        ("Baash(git *)", "WebFech", "deplyo"), "unknown tool"
+    )
+    # tools of other programs in their settings, and servers that are not connected yet
+    assert _problems(allow=["LSP", "SlashCommand", "mcp__x__y", "mcp__x", "group:shop", "deploy"]) == {}
+
+
+def test_unknown_tool_that_was_typed_is_always_reported() -> None:
+    typed = rules_of(allow=["LSP", "group:shop", "mcp__x__y", "Bash(ls)"], scope="command line")
+    assert [problem.rule.text for problem in check_rules(typed)] == ["LSP", "group:shop"]
+    assert check_rules(typed)[0].text == "there is no tool LSP, so it allows nothing"
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [("Bsh(ls)", "Bash"), ("wrte", "Edit"), ("web_fetsh", "WebFetch"), ("bash_outptu", "bash_output"), ("zebra", "")],
+)
+def test_unknown_tool_is_reported_with_the_nearest_name(text: str, near: str) -> None:
+    (problem,) = check_rules(rules_of(deny=[text]), ("bash_output",))
+    assert problem.text.endswith(f"so it protects nothing; did you mean {near}?" if near else "so it protects nothing")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -164,7 +164,7 @@ class HookAllows(Policy):
         return Allow("a hook allowed it", "hook") if mark in allowed else None
 
 
-_OWN_TOOLS = ("bash_output", "bash_kill", "delete", "move", "read_output", "tool_search")
+_OWN_TOOLS = ("bash_output", "bash_kill", "delete", "move", "read_output", "run_code", "tool_search")
 """Tools of the command that are not in the families of file, shell and web tools; rules may name them too."""
 _FIELDS = frozenset({"rule", "match", "not_match"})
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")

@@ -59,6 +59,27 @@ _GROUPS: Mapping[str, frozenset[str]] = {
     "file": FILE_FAMILIES,
     "web": frozenset({"webfetch", "websearch"}),
 }
+_RULE_NAMES = {
+    "bash": "Bash",
+    "read": "Read",
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "ls": "LS",
+    "webfetch": "WebFetch",
+    "websearch": "WebSearch",
+    "agent": "Agent",
+    "skill": "Skill",
+    "todo": "TodoWrite",
+    "askuser": "ask_user",
+    "plan": "exit_plan",
+    "resource": "Resource",
+    "readresource": "ReadResource",
+    "writeresource": "WriteResource",
+    "deleteresource": "DeleteResource",
+}
+"""The usual spelling of a family in rules."""
+_NEAR = 0.75
 _OTHER_GROUPS = words("agent ask plan skill todo")  # of tools that rules name one by one
 
 
@@ -77,6 +98,22 @@ def is_known(name: str) -> bool:
     """Whether a rule's tool name is a common tool of coding agents, an MCP tool, a group or a glob."""
     found = canonical(name)
     return found in _FAMILIES or found.startswith(("mcp__", "group:")) or "*" in found
+
+
+@lru_cache(maxsize=1024)
+def nearest_name(name: str, tools: frozenset[str] = frozenset()) -> str:
+    """Return the name that a rule about an unknown tool probably means; empty if none is near.
+
+    Args:
+        name: The tool of the rule.
+        tools: Names of tools that exist beside the common ones.
+    """
+    from difflib import get_close_matches  # most rules name tools that exist
+
+    known = _FAMILY_OF | {canonical(tool): tool for tool in sorted(tools)}
+    known.pop("ls")  # near to any short name, such as LSP
+    near = next(iter(get_close_matches(canonical(name), known, n=1, cutoff=_NEAR)), "")
+    return _RULE_NAMES.get(known[near], known[near]) if near else ""
 
 
 def is_group(name: str) -> bool:

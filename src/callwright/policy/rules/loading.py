@@ -17,7 +17,15 @@ from callwright.policy.rules.matching import Rules
 from callwright.policy.rules.patterns import CommandPattern, command_pattern
 from callwright.policy.rules.rule import Rule, RuleKind, parse_rule
 from callwright.policy.rules.too_broad import why_too_broad
-from callwright.policy.tool_names import FILE_FAMILIES, RESOURCE_FAMILIES, canonical, is_group, is_known, names_tool
+from callwright.policy.tool_names import (
+    FILE_FAMILIES,
+    RESOURCE_FAMILIES,
+    canonical,
+    is_group,
+    is_known,
+    names_tool,
+    nearest_name,
+)
 
 RuleProblemKind: TypeAlias = Literal["unknown tool", "unreachable", "never matches", "too broad", "example fails"]
 _PRIMARY_FIELDS = ("command:", "file_path:", "path:", "url:")
@@ -44,19 +52,22 @@ def check_rules(rules: Sequence[Rule], tools: Iterable[str] = ()) -> tuple[RuleP
         rules: Rules that apply together.
         tools: Names of tools that exist beside the common ones; of a group, `group:NAME`.
     """
+    tools = frozenset(tools)
     known = frozenset(canonical(name) for name in tools)
     strict = [rule for rule in rules if rule.restricts and not rule.session]
     # once for each tool: thousands of rules are often about a few
     naming = {
         tool: [each for each in strict if names_tool(each.tool, (tool,), "")] for tool in {rule.tool for rule in rules}
     }
-    found = (_first_problem(rule, naming[rule.tool], known) for rule in rules)
+    found = (_first_problem(rule, naming[rule.tool], tools, known) for rule in rules)
     return tuple(problem for problem in found if problem is not None)
 
 
-def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> RuleProblem | None:
+def _first_problem(
+    rule: Rule, rules: Sequence[Rule], tools: frozenset[str], known: frozenset[str]
+) -> RuleProblem | None:
     checks: tuple[tuple[RuleProblemKind, str], ...] = (
-        ("unknown tool", _why_unknown(rule, known)),
+        ("unknown tool", _why_unknown(rule, tools, known)),
         ("never matches", _why_never_matches(rule)),
         ("unreachable", _why_unreachable(rule, rules)),
         ("too broad", _why_broad(rule)),
@@ -64,16 +75,19 @@ def _first_problem(rule: Rule, rules: Sequence[Rule], known: frozenset[str]) -> 
     return next((RuleProblem(kind, rule, text) for kind, text in checks if text), None)
 
 
-def _why_unknown(rule: Rule, known: frozenset[str]) -> str:
-    # an allow rule for an unknown tool allows nothing, so only deny and ask rules are reported
-    if not rule.restricts or rule.tool in known:
+def _why_unknown(rule: Rule, tools: frozenset[str], known: frozenset[str]) -> str:
+    group, near = rule.tool.removeprefix("group:"), ""
+    if rule.tool in known or (is_known(rule.tool) and (group == rule.tool or is_group(group))):
         return ""
-    if rule.tool.startswith("group:"):
-        group = rule.tool.removeprefix("group:")
-        return "" if is_group(group) else f"there is no group {group!r}, so it protects nothing"
-    if is_known(rule.tool):
+    if group == rule.tool:
+        missing, near = f"tool {rule.text.partition('(')[0]}", nearest_name(rule.tool, tools)
+    else:
+        missing = f"group {group!r}"
+    # settings may allow tools of other programs, and an allow rule for an unknown tool allows nothing
+    if not rule.restricts and not near and rule.scope != "command line":
         return ""
-    return f"there is no tool {rule.text.partition('(')[0]}, so it protects nothing"
+    advice = f"; did you mean {near}?" if near else ""
+    return f"there is no {missing}, so it {'protects' if rule.restricts else 'allows'} nothing{advice}"
 
 
 def _why_never_matches(rule: Rule) -> str:
