@@ -341,6 +341,18 @@ def test_doctor_fails_for_a_damaged_session_file(machine: Any, damage: Callable[
     assert "restore a backup, or move it away" in shown.out and file.read_bytes() == before
 
 
+def test_doctor_leaves_a_file_of_an_earlier_version_as_it_is(machine: Any) -> None:
+    file = Locations.of().sessions
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE sessions (key INTEGER PRIMARY KEY, id TEXT, title TEXT, created_at REAL)")
+        connection.execute("PRAGMA user_version=1")
+    before = file.read_bytes()
+    shown = machine("doctor")
+    assert shown.code == 0 and "note  sessions    the file has the format of an earlier version" in shown.out
+    assert (file.read_bytes(), [each.name for each in file.parent.iterdir()]) == (before, [file.name])
+
+
 def test_doctor_names_damaged_sessions(machine: Any) -> None:
     machine("-p", "hi", machine.says("hello"), "--session-id", "broken")
     (file,) = machine.home.glob("projects/*/sessions.db")

@@ -125,21 +125,25 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def check_file(path: Path) -> None:
-    """Check an existing session file without changing it; one of an earlier version passes as it is.
+def check_file(path: Path) -> bool:
+    """Check an existing session file without changing it; return whether this version reads it as it is.
+
+    One of an earlier version passes, and is migrated when it is opened.
 
     Raises:
         SessionError: It is damaged, cannot be opened, or a later version wrote it.
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            if _version(connection) > len(_MIGRATIONS):
+            version = _version(connection)
+            if version > len(_MIGRATIONS):
                 raise _too_new(path)
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         raise explain_error(error, path) from error
     if found != "ok":
         raise explain_error(sqlite3.DatabaseError("database disk image is malformed"), path)
+    return version == len(_MIGRATIONS)
 
 
 def _too_new(path: Path) -> StoreTooNew:

@@ -66,6 +66,9 @@ _PROBE_BYTES = 100_000
 """A new session file takes about as much."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST_SESSIONS = 1_000
+_EARLIER = (
+    "the file has the format of an earlier version; opening it would convert it, so its sessions were not checked"
+)
 _MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
 
 
@@ -280,16 +283,18 @@ def _record(locations: Locations) -> Iterator[CheckResult]:
     if problem is not None:
         yield problem
         return
-    damaged = list[str]()
+    notes = list[str]()
     try:
         if locations.sessions.exists():
-            check_file(locations.sessions)
-            damaged = asyncio.run(_find_damaged_sessions(locations))
+            if check_file(locations.sessions):
+                notes = asyncio.run(_find_damaged_sessions(locations))
+            else:
+                notes.append(_EARLIER)
     except SessionError as error:  # its text says what to do
         yield CheckResult("sessions", "fail", str(error))
         return
     yield CheckResult("sessions", "ok", str(locations.sessions))
-    yield from (CheckResult("sessions", "note", text) for text in damaged)
+    yield from (CheckResult("sessions", "note", text) for text in notes)
 
 
 async def _find_damaged_sessions(locations: Locations) -> list[str]:
