@@ -63,21 +63,21 @@ class Agent:
     """Runs a model with tools until it answers, reaches a limit or needs an approval.
 
     Args:
-        model: a provider, or the name of a model: `"anthropic:…"`, `"openai:…"`, `"google:…"`, `"http://host/v1#name"`.
-        tools: a registry or another toolset, or an iterable of tools. By default the tools of `executor`.
-        executor: runs the calls, with its policies and hooks. By default one that asks before changes.
-        sessions: where conversations are stored. By default in memory, and only while a run needs them.
-        system: the system prompt.
-        limits: what one run may use.
-        ask: answers approval requests while the run waits. Without it the run returns `Paused`.
-        compaction: when and how a long conversation is shortened; None turns it off.
-        requests: size, options and retries of model requests.
-        name: the agent's name in traces and logs. As a tool of another agent it defaults to the tool's name.
-        observe: observers of the run's events. With an `executor`, pass them to the executor instead.
-        undo: keeps what tools change in files, so that it can be undone; see `UndoHistory`.
+        model: A provider, or the name of a model: `"anthropic:…"`, `"openai:…"`, `"google:…"`, `"http://host/v1#name"`.
+        tools: A registry or another toolset, or an iterable of tools. By default the tools of `executor`.
+        executor: Runs the calls, with its policies and hooks. By default one that asks before changes.
+        sessions: Where conversations are stored. By default in memory, and only while a run needs them.
+        system: The system prompt.
+        limits: What one run may use.
+        ask: Answers approval requests while the run waits. Without it the run returns `Paused`.
+        compaction: When and how a long conversation is shortened; None turns it off.
+        requests: Size, options and retries of model requests.
+        name: The agent's name in traces and logs. As a tool of another agent it defaults to the tool's name.
+        observe: Observers of the run's events. With an `executor`, pass them to the executor instead.
+        undo: Keeps what tools change in files, so that it can be undone; see `UndoHistory`.
 
     Raises:
-        UsageError: an argument has the wrong type, or `observe` is given together with `executor`.
+        UsageError: An argument has the wrong type, or `observe` is given together with `executor`.
     """
 
     def __init__(
@@ -128,17 +128,17 @@ class Agent:
         `CancelledError` after every open call has its outcome.
 
         Args:
-            prompt: the user's message.
-            session: the session to continue, or the id of the new one.
-            output: a type. The final answer must be JSON of this type, or for `str` any text, and is `Done.output`.
-            cancellation: ends the run from outside; the result is then `Stopped`.
-            key: identifies the prompt: a session gets it once. With the same key again, the run is continued.
-            handover: ends the run between two turns, so that another process can continue it.
+            prompt: The user's message.
+            session: The session to continue, or the id of the new one.
+            output: A type. The final answer must be JSON of this type, or for `str` any text, and is `Done.output`.
+            cancellation: Ends the run from outside; the result is then `Stopped`.
+            key: Identifies the prompt: a session gets it once. With the same key again, the run is continued.
+            handover: Ends the run between two turns, so that another process can continue it.
 
         Raises:
-            SessionBusy: another run is writing this session.
-            SessionError: the session cannot be stored, or a later prompt followed the one with this key.
-            UsageError: the prompt is neither a text nor a tuple of parts, or the key is no text.
+            SessionBusy: Another run is writing this session.
+            SessionError: The session cannot be stored, or a later prompt followed the one with this key.
+            UsageError: The prompt is neither a text nor a tuple of parts, or the key is no text.
         """
         check_prompt(prompt, key)
         request = RunRequest(session or "", prompt, None, output, cancellation, key=key, handover=handover)
@@ -160,16 +160,16 @@ class Agent:
         if its tool is idempotent or read-only; otherwise the model is told that the outcome is unknown.
 
         Args:
-            session: the session to continue.
-            answers: the answers to the questions of a `Paused` run.
-            prompt: a further message, added after the outcomes of the answered calls unless the run pauses again.
-            output: as for `run`.
-            cancellation: as for `run`.
-            handover: as for `run`.
+            session: The session to continue.
+            answers: The answers to the questions of a `Paused` run.
+            prompt: A further message, added after the outcomes of the answered calls unless the run pauses again.
+            output: As for `run`.
+            cancellation: As for `run`.
+            handover: As for `run`.
 
         Raises:
-            SessionBusy: another run is writing this session.
-            SessionError: there is no such session, or it cannot be stored.
+            SessionBusy: Another run is writing this session.
+            SessionError: There is no such session, or it cannot be stored.
             UsageError: `answers` is not `Answers`, or comes with a prompt where no question is pending.
         """
         checked = None if answers is None else check_answers(answers)
@@ -189,11 +189,11 @@ class Agent:
         """Run as `run` does, or as `resume` without a prompt or with answers, and yield the events, the result last.
 
         Args:
-            prompt: the user's message; None to continue, as `resume` does.
-            session: the session to continue, or the id of a new one.
-            answers: the answers to the questions of a `Paused` run.
-            output: as for `run`.
-            cancellation: as for `run`.
+            prompt: The user's message; None to continue, as `resume` does.
+            session: The session to continue, or the id of a new one.
+            answers: The answers to the questions of a `Paused` run.
+            output: As for `run`.
+            cancellation: As for `run`.
 
         Raises:
             UsageError: `answers` is not `Answers`, or the prompt is not valid.
@@ -212,12 +212,12 @@ class Agent:
         """Run as `run` does, and block until there is a result.
 
         Args:
-            prompt: the user's message.
-            session: as for `run`.
-            output: as for `run`.
+            prompt: The user's message.
+            session: As for `run`.
+            output: As for `run`.
 
         Raises:
-            UsageError: an event loop is running in this thread, or the prompt is not valid.
+            UsageError: An event loop is running in this thread, or the prompt is not valid.
         """
         return run_blocking(lambda: self.run(prompt, session=session, output=output))
 
@@ -229,13 +229,13 @@ class Agent:
         Runs also compact a session by themselves when it grows too long. If this raises, the session is unchanged.
 
         Args:
-            session: the session to compact.
-            focus: what the summary must keep above all.
-            cancellation: ends the request to the model from outside.
+            session: The session to compact.
+            focus: What the summary must keep above all.
+            cancellation: Ends the request to the model from outside.
 
         Raises:
-            ProviderError: the request to the model failed.
-            SessionError: there is no such session, it waits for an approval, or the request was stopped.
+            ProviderError: The request to the model failed.
+            SessionError: There is no such session, it waits for an approval, or the request was stopped.
         """
         request, spending = RunRequest(session, cancellation=cancellation), Spending(self.limits)
         hold = await self.sessions.hold(session)
@@ -267,9 +267,9 @@ class Agent:
         cancellation and `ask`. What it uses counts for both. Without an `ask`, approval requests are declined.
 
         Args:
-            name: the name of the tool.
-            description: tells the outer model what the agent is for.
-            limits: limits of one call; by default the time limit of the agent.
+            name: The name of the tool.
+            description: Tells the outer model what the agent is for.
+            limits: Limits of one call; by default the time limit of the agent.
         """
         allowed = limits or Limits(seconds=self.limits.seconds or _SUBAGENT_SECONDS)
         return SubAgent(self).tool(name, description, allowed)

@@ -105,10 +105,10 @@ class Compaction:
     """When and how a history is shortened.
 
     Args:
-        at_tokens: the estimated size above which the history is shortened.
-        keep_tokens: about how much of the end stays as it is.
+        at_tokens: The estimated size above which the history is shortened.
+        keep_tokens: About how much of the end stays as it is.
         method: "summary" lets the model summarise; "drop" clips old outputs and keeps the whole in files.
-        listener: is called before and after a compaction.
+        listener: Is called before and after a compaction.
 
     Raises:
         UsageError: `keep_tokens` is negative or not below `at_tokens`.
@@ -189,8 +189,8 @@ async def summarise_history(
     """Replace the first messages with a summary; return the history and the usage.
 
     Raises:
-        BadSummary: the message was cut, refused, unfinished or no summary, twice.
-        ProviderError: the request failed.
+        BadSummary: The message was cut, refused, unfinished or no summary, twice.
+        ProviderError: The request failed.
     """
     prompt = f"{SUMMARY_PROMPT} Above all keep what concerns: {focus}" if focus else SUMMARY_PROMPT
     usage, problem = Usage(), ""

@@ -54,8 +54,8 @@ def goto(step: "str | Step[State]", state: State) -> Goto[State]:
     """Continue with another step.
 
     Args:
-        step: the function of the step, or its name.
-        state: the state it is called with.
+        step: The function of the step, or its name.
+        state: The state it is called with.
     """
     return Goto(_step_name(step), state)
 
@@ -69,9 +69,9 @@ def interrupt(question: str, step: "str | Step[State]", state: State) -> Interru
     """Ask a question and continue with `step` when it is answered, in this process or another.
 
     Args:
-        question: what the user is asked.
-        step: the function of the step that gets the answer, or its name.
-        state: the state it is called with.
+        question: What the user is asked.
+        step: The function of the step that gets the answer, or its name.
+        state: The state it is called with.
     """
     return Interrupt(question, _step_name(step), state)
 
@@ -100,8 +100,8 @@ class Graph(Generic[State]):
     be idempotent, or run an agent in a session of its own.
 
     Args:
-        state: the type of the state, a dataclass or a pydantic model.
-        sessions: where checkpoints are stored; by default in memory.
+        state: The type of the state, a dataclass or a pydantic model.
+        sessions: Where checkpoints are stored; by default in memory.
     """
 
     def __init__(self, state: type[State], *, sessions: SessionStore | None = None) -> None:
@@ -116,7 +116,7 @@ class Graph(Generic[State]):
         """Add a step under its function's name; the graph begins with the step added first.
 
         Raises:
-            UsageError: the graph already has a step of this name.
+            UsageError: The graph already has a step of this name.
         """
         name = _step_name(function)
         if name in self._steps:
@@ -128,11 +128,11 @@ class Graph(Generic[State]):
         """Run the graph from its first step until it ends or waits for an answer.
 
         Args:
-            state: the initial state.
-            session: the id of a new session for the checkpoints.
+            state: The initial state.
+            session: The id of a new session for the checkpoints.
 
         Raises:
-            UsageError: the graph has no steps, the session exists, a step returned something else than a move, or a
+            UsageError: The graph has no steps, the session exists, a step returned something else than a move, or a
                 state is not valid or cannot be stored as JSON.
         """
         if not self._steps:
@@ -152,14 +152,14 @@ class Graph(Generic[State]):
         """Continue after the last step that ended; without an answer, a waiting graph stays waiting.
 
         Args:
-            session: the session of the graph.
-            answer: the answer to the question of a waiting graph.
-            question: the question that the answer is for, as `GraphWaiting` has it. A graph that waits for another one
+            session: The session of the graph.
+            answer: The answer to the question of a waiting graph.
+            question: The question that the answer is for, as `GraphWaiting` has it. A graph that waits for another one
                 by now stays waiting: an answer that is sent twice must not answer the next question too.
 
         Raises:
-            SessionError: there is no such session.
-            UsageError: the graph has no such step any more, or its state is of another type.
+            SessionError: There is no such session.
+            UsageError: The graph has no such step any more, or its state is of another type.
         """
         hold = await self.sessions.hold(session)
         try:

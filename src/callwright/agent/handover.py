@@ -10,8 +10,8 @@ class Handover:
     from any thread, for example when the process is asked to end.
 
     Args:
-        turns: end after so many turns; None for no limit.
-        owner: who runs it. A later holder of the same owner takes the session over, also from a process that is stuck.
+        turns: End after so many turns; None for no limit.
+        owner: Who runs it. A later holder of the same owner takes the session over, also from a process that is stuck.
 
     Raises:
         UsageError: `turns` is below 1.

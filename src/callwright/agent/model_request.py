@@ -29,10 +29,10 @@ class Requests:
     """Options of the requests to the model.
 
     Args:
-        max_tokens: the most tokens of one answer.
-        options: vendor options, passed through to the provider.
-        retry: how often and after which delays a transient failure is retried.
-        clock: waits between attempts; replaced in tests.
+        max_tokens: The most tokens of one answer.
+        options: Vendor options, passed through to the provider.
+        retry: How often and after which delays a transient failure is retried.
+        clock: Waits between attempts; replaced in tests.
     """
 
     max_tokens: int = 8_192
@@ -65,8 +65,8 @@ def ask_model(
     A failed request has produced nothing but deltas, so retrying it repeats no effect.
 
     Raises:
-        ProviderError: the last failure, when retries are exhausted or pointless.
-        TimeoutError: the run was stopped.
+        ProviderError: The last failure, when retries are exhausted or pointless.
+        TimeoutError: The run was stopped.
     """
     asking = _ask_with_retries(provider, request, requests, transcript, watch)
     return asking if transcript.watch.cancellation is None else _ask_until_cancelled(asking, transcript)

@@ -23,15 +23,15 @@ class RunLimits:
     do: then it counts from the prompt on, without the time in which questions waited.
 
     Args:
-        turns: model messages.
-        tokens: input and output tokens of all requests.
-        money: cost of all requests, in the currency of `prices`, which must then be given.
-        seconds: wall-clock time. It also ends a request or a batch of calls that is running.
-        same_failures: how often in a row the same call, with the same arguments, may fail.
-        same_calls: how often in a row the same call may have the same outcome; high, as polling is legitimate.
-        invalid_calls: how often in a row calls of one tool may have invalid arguments, whatever these are.
-        prices: prices per million tokens, for `money` and for the cost in results.
-        other_prices: those of other models that may answer, such as of a `Fallback`, by model name.
+        turns: Model messages.
+        tokens: Input and output tokens of all requests.
+        money: Cost of all requests, in the currency of `prices`, which must then be given.
+        seconds: Wall-clock time. It also ends a request or a batch of calls that is running.
+        same_failures: How often in a row the same call, with the same arguments, may fail.
+        same_calls: How often in a row the same call may have the same outcome; high, as polling is legitimate.
+        invalid_calls: How often in a row calls of one tool may have invalid arguments, whatever these are.
+        prices: Prices per million tokens, for `money` and for the cost in results.
+        other_prices: Those of other models that may answer, such as of a `Fallback`, by model name.
 
     Raises:
         UsageError: `turns` is below 1, another limit is below 0 or not a number, or `money` is given without `prices`.

@@ -67,7 +67,7 @@ def check_prompt(given: object, key: object = "") -> None:
     """Check that a prompt is one, and its key a text.
 
     Raises:
-        UsageError: it is neither a text nor a tuple of parts, or the key is no text.
+        UsageError: It is neither a text nor a tuple of parts, or the key is no text.
     """
     if not isinstance(key, str):
         raise UsageError(f"expected the key of a prompt as text, got {safe_repr(key)}")
@@ -86,7 +86,7 @@ def check_parts(
     """Check the parts of an agent where they are given.
 
     Raises:
-        UsageError: one is not of its kind; the message says what to write.
+        UsageError: One is not of its kind; the message says what to write.
     """
     if executor is not None:
         check_kind("executor", executor, Executor, "write executor=Executor(Registry(*tools))")
@@ -103,7 +103,7 @@ def make_toolset(given: Toolset | Iterable[Tool], executor: Executor | None) -> 
     """Return the tools of an agent: its own, or those of its executor.
 
     Raises:
-        UsageError: they are no tools, or there are some beside those of the executor.
+        UsageError: They are no tools, or there are some beside those of the executor.
     """
     if hasattr(given, "snapshot"):
         return require_toolset(cast("Toolset", given))
@@ -189,8 +189,8 @@ def count_active_seconds(stored: Sequence[StoredRecord], now: float) -> float:
     """Return how long a run has taken, without the time in which its questions waited for an answer.
 
     Args:
-        stored: its records, from the prompt on.
-        now: the present time; clocks of other machines may be ahead of it.
+        stored: Its records, from the prompt on.
+        now: The present time; clocks of other machines may be ahead of it.
     """
     if not stored or not stored[0].at:  # a store that does not know the times
         return 0.0
@@ -207,7 +207,7 @@ def run_blocking(start: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
     """Run a coroutine to its end in a new event loop.
 
     Raises:
-        UsageError: an event loop is already running in this thread.
+        UsageError: An event loop is already running in this thread.
     """
     try:
         asyncio.get_running_loop()

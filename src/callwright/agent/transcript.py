@@ -126,7 +126,7 @@ class Transcript:
         """Whether the current run began with the prompt of this key; an empty key identifies none.
 
         Raises:
-            SessionError: it did, but another prompt followed: there is no result for this one any more.
+            SessionError: It did, but another prompt followed: there is no result for this one any more.
         """
         if not key:
             return False
@@ -143,10 +143,10 @@ class Transcript:
         """Add a user message; a turn that is still open is closed first.
 
         Args:
-            message: the message.
-            prompt: it begins a run; otherwise the run adds it by itself.
-            key: identifies the prompt.
-            point: the state before the message, if the session can return to it.
+            message: The message.
+            prompt: It begins a run; otherwise the run adds it by itself.
+            key: Identifies the prompt.
+            point: The state before the message, if the session can return to it.
         """
         turn, said = self.open, Said(message, "" if prompt else self._run_id, key)
         added = (said,) if point is None else (point, said)
@@ -217,7 +217,7 @@ class Transcript:
         """Store that one call is about to run; must return before it does. Calls that start together share one fsync.
 
         Raises:
-            SessionError: this start, or that of an earlier call, could not be stored.
+            SessionError: This start, or that of an earlier call, could not be stored.
         """
         await self._store_gathered(turn, Started((call_id,)))
         turn.begun = turn.begun.union((call_id,))

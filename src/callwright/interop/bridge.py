@@ -183,7 +183,7 @@ class Bridge:
                 with it fail instead of running before it.
 
         Raises:
-            Halted: a hook ended the run. All other failures are outcomes.
+            Halted: A hook ended the run. All other failures are outcomes.
         """
         tools = self.catalog(session_id) if catalog is None else catalog
         state = self.state(session_id)
@@ -299,7 +299,7 @@ def require_foreign(tools: Iterable[object], kinds: type | tuple[type, ...], exp
     """Refuse what cannot be imported.
 
     Raises:
-        UsageError: one of the tools is of none of these kinds.
+        UsageError: One of the tools is of none of these kinds.
     """
     for tool in tools:
         if not isinstance(tool, kinds):

@@ -38,8 +38,8 @@ def to_langchain(executor: Executor, *, pending: MutableMapping[str, str] | None
     A call that needs an approval interrupts the graph.
 
     Args:
-        executor: runs the calls, with its policies and hooks.
-        pending: stores the questions that were shown, with the outcomes of the other calls of the task that waits for
+        executor: Runs the calls, with its policies and hooks.
+        pending: Stores the questions that were shown, with the outcomes of the other calls of the task that waits for
             an answer; pass a persistent mapping to resume in another process.
     """
     caller = _LangChainCaller(Bridge(executor, pending))
@@ -145,10 +145,10 @@ def from_langchain(*tools: BaseTool, claims: Claims = UNKNOWN_TOOL) -> list[Tool
 
     Args:
         tools: LangChain tools.
-        claims: what the tools may do; by default anything, so that the default mode asks.
+        claims: What the tools may do; by default anything, so that the default mode asks.
 
     Raises:
-        UsageError: one of them is no LangChain tool.
+        UsageError: One of them is no LangChain tool.
     """
     require_foreign(tools, BaseTool, "a LangChain tool, as langchain_core.tools.tool makes of a function")
     return [_import_langchain_tool(tool, claims) for tool in tools]

@@ -55,9 +55,9 @@ def to_openai_agents(
     A call that needs an approval interrupts the run. Calling a tool that was removed since is an error for the model.
 
     Args:
-        executor: runs the calls, with its policies and hooks.
-        session: returns the session id for the run's context object.
-        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
+        executor: Runs the calls, with its policies and hooks.
+        session: Returns the session id for the run's context object.
+        pending: Stores the questions that were shown; pass a persistent mapping to resume in another process.
     """
     caller = _AgentsCaller(Bridge(executor, pending), session)
     return [_export_tool(caller, name, spec) for name, spec in list_advertised(executor.registry.snapshot())]
@@ -133,12 +133,12 @@ def from_openai_agents(*tools: FunctionTool, context: object = None, claims: Cla
     """Import function tools.
 
     Args:
-        tools: function tools; those that are disabled are left out.
-        context: the value of `ctx.context` in the tools.
-        claims: what the tools may do; by default anything, so that the default mode asks.
+        tools: Function tools; those that are disabled are left out.
+        context: The value of `ctx.context` in the tools.
+        claims: What the tools may do; by default anything, so that the default mode asks.
 
     Raises:
-        UsageError: a tool has guardrails, or is run by OpenAI and not by a function.
+        UsageError: A tool has guardrails, or is run by OpenAI and not by a function.
     """
     require_foreign(tools, FunctionTool, "a function tool, as agents.function_tool makes of a function")
     return [_import_function_tool(tool, context, claims) for tool in tools if tool.is_enabled is not False]

@@ -60,9 +60,9 @@ def to_pydantic_ai(
     A call that needs an approval becomes a deferred call.
 
     Args:
-        executor: runs the calls, with its policies and hooks.
-        name: the id of the toolset.
-        pending: stores the questions that were shown; pass a persistent mapping to resume in another process.
+        executor: Runs the calls, with its policies and hooks.
+        name: The id of the toolset.
+        pending: Stores the questions that were shown; pass a persistent mapping to resume in another process.
     """
     return _ExecutorToolset(Bridge(executor, pending), name)
 
@@ -181,13 +181,13 @@ async def from_pydantic_ai(
     """Import tools and toolsets; a toolset that must be entered has to be open.
 
     Args:
-        sources: pydantic-ai tools and toolsets.
-        deps: the value of `ctx.deps` in the tools.
-        model: the value of `ctx.model` in the tools.
-        claims: what the tools may do; by default anything, so that the default mode asks.
+        sources: Pydantic-ai tools and toolsets.
+        deps: The value of `ctx.deps` in the tools.
+        model: The value of `ctx.model` in the tools.
+        claims: What the tools may do; by default anything, so that the default mode asks.
 
     Raises:
-        UsageError: a tool is run outside of pydantic-ai, or a source is neither a tool nor a toolset.
+        UsageError: A tool is run outside of pydantic-ai, or a source is neither a tool nor a toolset.
     """
     require_foreign(sources, (PydanticTool, AbstractToolset), "a toolset or a pydantic_ai.Tool, as of a function")
     context = RunContext[Any](deps=deps, model=model or FunctionModel(_reject_model_use), usage=RunUsage())

@@ -103,7 +103,7 @@ def require_provider(given: Provider) -> Provider:
     """Return a provider unchanged.
 
     Raises:
-        UsageError: it is not a provider, or its `stream` cannot be iterated.
+        UsageError: It is not a provider, or its `stream` cannot be iterated.
     """
     check_members(given, Provider, "a model name such as 'anthropic:claude-sonnet-5-5' or a Provider")
     if iscoroutinefunction(given.stream):

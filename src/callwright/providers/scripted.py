@@ -54,8 +54,8 @@ class ScriptedProvider:
         """Create a model that makes every reply from the request.
 
         Args:
-            answer: called with each request; returns the reply.
-            model: the name of the model.
+            answer: Called with each request; returns the reply.
+            model: The name of the model.
         """
         provider = cls(model=model)
         provider._always = answer

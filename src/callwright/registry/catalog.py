@@ -207,7 +207,7 @@ def require_toolset(given: Toolset) -> Toolset:
     """Return a toolset unchanged.
 
     Raises:
-        UsageError: it is not a toolset, or lacks one of its two members.
+        UsageError: It is not a toolset, or lacks one of its two members.
     """
     check_members(given, Toolset, "a toolset", "write Executor(Registry(*tools))")
     return given

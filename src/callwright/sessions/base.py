@@ -42,9 +42,9 @@ class SessionDamaged(SessionError):
     """Some records of a session cannot be read; the others are in `readable`.
 
     Args:
-        session_id: the session.
-        faults: what is wrong, by the position of the record.
-        readable: the records that can be read.
+        session_id: The session.
+        faults: What is wrong, by the position of the record.
+        readable: The records that can be read.
     """
 
     def __init__(self, session_id: str, faults: Mapping[int, str], readable: Sequence[StoredRecord]) -> None:
@@ -98,7 +98,7 @@ class SessionHold(Protocol):
         """Add records, all or none; they are durable when this returns.
 
         Raises:
-            SessionError: the records could not be stored.
+            SessionError: The records could not be stored.
         """
         ...
 
@@ -112,8 +112,8 @@ class SessionHold(Protocol):
         A very long text may be cut in the middle.
 
         Args:
-            output_id: the id that `read_output` finds it by.
-            text: the whole output.
+            output_id: The id that `read_output` finds it by.
+            text: The whole output.
         """
         ...
 
@@ -139,13 +139,13 @@ class SessionStore(Protocol):
         real processes.
 
         Args:
-            session_id: the session.
-            owner: takes the session over from an earlier holder of the same owner, which cannot write any more:
+            session_id: The session.
+            owner: Takes the session over from an earlier holder of the same owner, which cannot write any more:
                 from a worker that stands still, for example. Empty takes over from none; see `may_take_over`.
 
         Raises:
-            SessionBusy: another run or process is writing it.
-            SessionDamaged: records of it cannot be read.
+            SessionBusy: Another run or process is writing it.
+            SessionDamaged: Records of it cannot be read.
         """
         ...
 
@@ -153,8 +153,8 @@ class SessionStore(Protocol):
         """Return every record, in order.
 
         Raises:
-            SessionError: there is no such session.
-            SessionDamaged: records of it cannot be read; the exception has the others.
+            SessionError: There is no such session.
+            SessionDamaged: Records of it cannot be read; the exception has the others.
         """
         ...
 
@@ -164,13 +164,13 @@ class SessionStore(Protocol):
         """Return the records from a position on, with their times; none if the session has no more.
 
         Args:
-            session_id: the session.
-            position: the number of records to skip.
-            limit: the most records to return; None for all.
+            session_id: The session.
+            position: The number of records to skip.
+            limit: The most records to return; None for all.
 
         Raises:
-            SessionError: there is no such session.
-            SessionDamaged: records from there on cannot be read; the exception has the others.
+            SessionError: There is no such session.
+            SessionDamaged: Records from there on cannot be read; the exception has the others.
         """
         ...
 
@@ -178,8 +178,8 @@ class SessionStore(Protocol):
         """Return an output that was kept with a session; None if there is none.
 
         Args:
-            session_id: the session.
-            output_id: the id it was kept under.
+            session_id: The session.
+            output_id: The id it was kept under.
         """
         ...
 
@@ -194,8 +194,8 @@ class SessionStore(Protocol):
         """Return the sessions, most recently used first; the records themselves are not read.
 
         Args:
-            limit: the most sessions to return.
-            waiting: return only those that wait for an answer to a question, whether a run holds them or not.
+            limit: The most sessions to return.
+            waiting: Return only those that wait for an answer to a question, whether a run holds them or not.
         """
         ...
 
@@ -205,7 +205,7 @@ class SessionStore(Protocol):
         Its records are not read, so that a damaged session is found too.
 
         Args:
-            session_id: the session.
+            session_id: The session.
         """
         ...
 
@@ -213,9 +213,9 @@ class SessionStore(Protocol):
         """Find records that contain a text, ignoring the case of ASCII letters, most recently used sessions first.
 
         Args:
-            text: the text to find.
-            limit: the most hits to return.
-            session: search in this session only.
+            text: The text to find.
+            limit: The most hits to return.
+            session: Search in this session only.
         """
         ...
 
@@ -223,11 +223,11 @@ class SessionStore(Protocol):
         """Copy a session without its open turn, if there is one.
 
         Args:
-            session_id: the session to copy.
-            new_id: the id of the copy.
+            session_id: The session to copy.
+            new_id: The id of the copy.
 
         Raises:
-            SessionError: there is no such session, or the new id is taken.
+            SessionError: There is no such session, or the new id is taken.
         """
         ...
 
@@ -235,11 +235,11 @@ class SessionStore(Protocol):
         """Change the title; the id stays.
 
         Args:
-            session_id: the session.
-            title: the title that lists show from now on.
+            session_id: The session.
+            title: The title that lists show from now on.
 
         Raises:
-            SessionError: there is no such session.
+            SessionError: There is no such session.
         """
         ...
 
@@ -247,7 +247,7 @@ class SessionStore(Protocol):
         """Delete a session.
 
         Raises:
-            SessionBusy: it is being written.
+            SessionBusy: It is being written.
         """
         ...
 
@@ -259,11 +259,11 @@ class BlobStore(Protocol):
         """Store a record under an id; it is durable when this returns. One that exists under the id stays.
 
         Args:
-            blob_id: the id.
-            record: the record.
+            blob_id: The id.
+            record: The record.
 
         Raises:
-            SessionError: the record could not be stored.
+            SessionError: The record could not be stored.
         """
         ...
 
@@ -280,7 +280,7 @@ def require_store(given: SessionStore) -> SessionStore:
     """Return a session store unchanged.
 
     Raises:
-        UsageError: it is not a store, or lacks some of its methods.
+        UsageError: It is not a store, or lacks some of its methods.
     """
     if isinstance(given, (str, PathLike)):
         raise UsageError(f"sessions={str(given)!r} is a path, not a store; use sessions=SqliteStore({str(given)!r})")
@@ -292,7 +292,7 @@ def check_session_id(session_id: str) -> str:
     """Return a valid session id unchanged.
 
     Raises:
-        UsageError: the id is empty, too long or not printable.
+        UsageError: The id is empty, too long or not printable.
     """
     if not is_session_id(session_id):
         raise UsageError(f"invalid session id {safe_repr(session_id)}: use 1 to {_MAX_ID_CHARS} printable characters")
@@ -313,12 +313,12 @@ async def export_jsonl(store: SessionStore, session_id: str) -> str:
     """Return a session as JSON lines, one stored record per line.
 
     Args:
-        store: the store that holds the session.
-        session_id: the session to export.
+        store: The store that holds the session.
+        session_id: The session to export.
 
     Raises:
-        SessionError: there is no such session.
-        SessionDamaged: records of it cannot be read; the exception has the others.
+        SessionError: There is no such session.
+        SessionDamaged: Records of it cannot be read; the exception has the others.
     """
     return "".join(f"{dump_record(record)}\n" for record in await store.read(session_id))
 
@@ -327,11 +327,11 @@ async def list_undo_points(store: SessionStore, session_id: str) -> list[StoredR
     """Return the undo points of a session, oldest first, with their positions and times.
 
     Args:
-        store: the store that holds the session.
-        session_id: the session.
+        store: The store that holds the session.
+        session_id: The session.
 
     Raises:
-        SessionError: there is no such session, or records of it cannot be read.
+        SessionError: There is no such session, or records of it cannot be read.
     """
     return [stored for stored in await store.read_from(session_id) if isinstance(stored.record, UndoPoint)]
 

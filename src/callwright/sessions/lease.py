@@ -19,8 +19,8 @@ def name_attempt(owner: str, number: int) -> str:
     """Return the name under which one of several attempts at the same work owns sessions.
 
     Args:
-        owner: who works.
-        number: grows from attempt to attempt.
+        owner: Who works.
+        number: Grows from attempt to attempt.
     """
     return f"{owner} attempt {number}"
 
@@ -32,8 +32,8 @@ def may_take_over(owner: str, holder: str) -> bool:
     other way round: an attempt that stood still must not take the session back when it goes on.
 
     Args:
-        owner: who wants the session; empty takes over from none.
-        holder: the owner as which it is held.
+        owner: Who wants the session; empty takes over from none.
+        holder: The owner as which it is held.
     """
     wanted, held = _ATTEMPT.fullmatch(owner), _ATTEMPT.fullmatch(holder)
     if not owner or wanted is None or held is None:
@@ -73,13 +73,13 @@ class Lease:
         the lock until that process ends.
 
         Args:
-            folder: holds the lock files; its path has no links, because two names would be two locks in this process.
-            session_id: the session to lock.
-            owner: who takes it; empty takes over from none.
+            folder: Holds the lock files; its path has no links, because two names would be two locks in this process.
+            session_id: The session to lock.
+            owner: Who takes it; empty takes over from none.
 
         Raises:
-            SessionBusy: another run or process holds it.
-            SessionError: the lock file cannot be used.
+            SessionBusy: Another run or process holds it.
+            SessionError: The lock file cannot be used.
         """
         name = f"{hash_text(session_id)[:32]}.lock"
         with _guard:

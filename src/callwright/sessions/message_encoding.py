@@ -66,7 +66,7 @@ def decode_message(data: Data) -> Message:
     """Decode a message from a JSON object.
 
     Raises:
-        UnreadableRecord: a field is not as it must be.
+        UnreadableRecord: A field is not as it must be.
     """
     match take_field(data, "kind", str):
         case "user":

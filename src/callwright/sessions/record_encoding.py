@@ -116,7 +116,7 @@ def load_record(text: str | bytes) -> Record:
     """Decode what `dump_record` wrote.
 
     Raises:
-        UnreadableRecord: the text is damaged, or a later version wrote it.
+        UnreadableRecord: The text is damaged, or a later version wrote it.
     """
     try:
         data: object = json.loads(text if isinstance(text, str) else text.decode())
@@ -183,7 +183,7 @@ def decode_record(data: Data) -> Record:
     """Decode a record.
 
     Raises:
-        UnreadableRecord: the kind of record is unknown, so a later version wrote it, or a field is not as it must be.
+        UnreadableRecord: The kind of record is unknown, so a later version wrote it, or a field is not as it must be.
     """
     match take_field(data, "kind", str):
         case "user" | "assistant" | "outcomes":

@@ -174,7 +174,7 @@ class OpenQuestions:
     """The questions of the open turn that have no answer yet; follows the records of a session as they come.
 
     Args:
-        records: the records of the session so far.
+        records: The records of the session so far.
     """
 
     def __init__(self, records: Sequence[Record] = ()) -> None:

@@ -40,10 +40,10 @@ class SqliteStore:
     after a restart.
 
     Args:
-        path: the file; created when it is first used, private to the user.
-        redact: replaces secrets before they are written: `Redact()` of `callwright.hooks`, which also knows them by the
+        path: The file; created when it is first used, private to the user.
+        redact: Replaces secrets before they are written: `Redact()` of `callwright.hooks`, which also knows them by the
             name of their field, or a function that gets each text by itself.
-        wait_seconds: how long to wait while another process locks the file.
+        wait_seconds: How long to wait while another process locks the file.
 
     Raises:
         UsageError: `redact` is neither.

@@ -38,9 +38,9 @@ class Action:
     """A job that stands alone: a read, or taking and releasing a session.
 
     Attributes:
-        run: is called with the file.
-        reply: who waits for the result.
-        brief: whether the result may wait a little for those of brief jobs after it, so that one call into the event
+        run: Is called with the file.
+        reply: Who waits for the result.
+        brief: Whether the result may wait a little for those of brief jobs after it, so that one call into the event
             loop brings all of them: when many sessions begin or end at once, these calls cost more than the jobs.
     """
 
@@ -76,7 +76,7 @@ class SharedFile:
         """Queue a job for the thread; it may wait that long for other processes.
 
         Raises:
-            SessionError: another thread has closed the file, so that the job would never run.
+            SessionError: Another thread has closed the file, so that the job would never run.
         """
         with _guard:
             if self.closed:

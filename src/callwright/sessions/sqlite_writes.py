@@ -29,7 +29,7 @@ class Reply(Generic[Value]):
     Cancelling the wait does not cancel the job.
 
     Args:
-        unclaimed: is called with the result if the task no longer waits.
+        unclaimed: Is called with the result if the task no longer waits.
     """
 
     __slots__ = ("_unclaimed", "error", "loop", "value", "waiting")
@@ -60,9 +60,9 @@ class Tail:
     """Where the next record of a held session goes; used by the writing thread only.
 
     Attributes:
-        key: the session's key in the file; 0 before its first record.
-        position: the position of the next record.
-        lost: records that were not stored, whose callers do not know it: one after the gap would falsify the session.
+        key: The session's key in the file; 0 before its first record.
+        position: The position of the next record.
+        lost: Records that were not stored, whose callers do not know it: one after the gap would falsify the session.
     """
 
     def __init__(self, session_id: str, lease: Lease, key: int, position: int) -> None:
@@ -89,12 +89,12 @@ class Addition:
     """Records, or one output, to add to a session.
 
     Attributes:
-        tail: the session.
-        bodies: the records, or the text of the output.
-        title: the session's title, if these are its first records.
-        output_id: the id of the output; "" for records.
-        waits: whether the session waits for an answer from now on; None if that does not change.
-        reply: who waits until it is durable; None for a note, which need only survive the process.
+        tail: The session.
+        bodies: The records, or the text of the output.
+        title: The session's title, if these are its first records.
+        output_id: The id of the output; "" for records.
+        waits: Whether the session waits for an answer from now on; None if that does not change.
+        reply: Who waits until it is durable; None for a note, which need only survive the process.
     """
 
     tail: Tail

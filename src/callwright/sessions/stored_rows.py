@@ -44,12 +44,12 @@ def load_records(session_id: str, rows: Iterable[tuple[int, float, object]], pos
     """Return the records of stored rows.
 
     Args:
-        session_id: the session, for messages.
-        rows: position, time and body of each record, in order.
-        position: where the first of them should be.
+        session_id: The session, for messages.
+        rows: Position, time and body of each record, in order.
+        position: Where the first of them should be.
 
     Raises:
-        SessionDamaged: records are missing or cannot be read; the exception has the others.
+        SessionDamaged: Records are missing or cannot be read; the exception has the others.
     """
     readable: list[StoredRecord] = []
     faults: dict[int, str] = {}

@@ -55,11 +55,11 @@ async def list_waiting(store: SessionStore, *, limit: int = 100) -> Sequence[Wai
     """Return the sessions of a store that wait for answers, without those whose questions have all expired.
 
     Args:
-        store: the store.
-        limit: the most sessions to return.
+        store: The store.
+        limit: The most sessions to return.
 
     Raises:
-        SessionError: the store cannot be read.
+        SessionError: The store cannot be read.
     """
     found: list[WaitingRun] = []
     seen: set[str] = set()
@@ -100,11 +100,11 @@ async def read_questions(store: SessionStore, session_id: str) -> tuple[Question
     """Return the questions of a session that wait for an answer and have not expired; none if it does not exist.
 
     Args:
-        store: the store.
-        session_id: the session.
+        store: The store.
+        session_id: The session.
 
     Raises:
-        SessionError: the session cannot be read.
+        SessionError: The session cannot be read.
     """
     try:
         records = await store.read(session_id)
@@ -127,19 +127,19 @@ async def record_answers(
     again about the same call takes it, one about a changed call does not. Either all answers are written or none.
 
     Args:
-        store: the store.
-        session_id: the session.
-        answers: the replies by the ids of its questions.
-        busy_seconds: how long to wait while another process writes the session.
+        store: The store.
+        session_id: The session.
+        answers: The replies by the ids of its questions.
+        busy_seconds: How long to wait while another process writes the session.
 
     Returns:
         The questions that are answered now.
 
     Raises:
-        QuestionClosed: a question has an answer already, has expired, or is not one of this session.
-        SessionBusy: another process is writing the session: answer the question there.
-        SessionError: there is no such session, or it cannot be written.
-        UsageError: an answer is not an `Approve` or a `Decline`.
+        QuestionClosed: A question has an answer already, has expired, or is not one of this session.
+        SessionBusy: Another process is writing the session: answer the question there.
+        SessionError: There is no such session, or it cannot be written.
+        UsageError: An answer is not an `Approve` or a `Decline`.
     """
     given = check_answers(answers)
     if not len(given):
@@ -158,7 +158,7 @@ def find_answered(records: Sequence[Record]) -> tuple[str, ...]:
     """Return the ids of questions whose answers are the last of the record: no run has taken them up yet.
 
     Args:
-        records: the records of the session.
+        records: The records of the session.
     """
     found: list[str] = []
     for index in reversed(follow_rewinds(records)):

@@ -30,8 +30,8 @@ class EventLog:
     Prompts, arguments and outputs are never logged. The first failure of a handler is reported on stderr.
 
     Args:
-        logger: where to log; by default the logger "callwright.events".
-        owned_handler: a handler to close together with this observer.
+        logger: Where to log; by default the logger "callwright.events".
+        owned_handler: A handler to close together with this observer.
     """
 
     def __init__(self, logger: logging.Logger | None = None, *, owned_handler: logging.Handler | None = None) -> None:
@@ -157,7 +157,7 @@ class JsonLines(logging.Formatter):
     """Formats a log record of any logger as one JSON object per line.
 
     Args:
-        redact: removes secrets from every text; by default known kinds of credentials.
+        redact: Removes secrets from every text; by default known kinds of credentials.
     """
 
     def __init__(self, redact: Redact | None = None) -> None:
@@ -187,11 +187,11 @@ def log_to(target: str | PathLike[str] | TextIO, level: int = logging.INFO) -> E
     """Return an observer that writes JSON lines to a file or a stream only; `close` it at the end.
 
     Args:
-        target: a path or an open text stream.
-        level: the lowest level to write.
+        target: A path or an open text stream.
+        level: The lowest level to write.
 
     Raises:
-        UsageError: the file cannot be opened.
+        UsageError: The file cannot be opened.
     """
     try:
         if isinstance(target, (str, PathLike)):

@@ -27,10 +27,10 @@ class Telemetry:
     """An observer that traces runs, requests and calls: `Agent(…, observe=Telemetry())`, or the same for an executor.
 
     Args:
-        tracer_provider: creates the tracer; by default the global provider.
-        meter_provider: creates the meter; by default the global provider.
-        content: also record prompts, arguments, outputs and error texts, as they are after hooks.
-        redact: removes secrets from recorded texts; by default known kinds of credentials.
+        tracer_provider: Creates the tracer; by default the global provider.
+        meter_provider: Creates the meter; by default the global provider.
+        content: Also record prompts, arguments, outputs and error texts, as they are after hooks.
+        redact: Removes secrets from recorded texts; by default known kinds of credentials.
 
     Raises:
         UsageError: OpenTelemetry is not installed.

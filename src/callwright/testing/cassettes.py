@@ -30,9 +30,9 @@ class Recording(ProviderWrapper):
     """A provider that forwards requests to another one and records requests and events.
 
     Args:
-        provider: answers the requests.
-        path: the cassette to write; its folder is created if it is missing.
-        redact: is applied to every text before it is written; by default it removes known kinds of credentials.
+        provider: Answers the requests.
+        path: The cassette to write; its folder is created if it is missing.
+        redact: Is applied to every text before it is written; by default it removes known kinds of credentials.
     """
 
     def __init__(self, provider: Provider, path: Path, redact: Callable[[str], str] | None = None) -> None:
@@ -70,8 +70,8 @@ class Replay:
     Tools are compared by name only if the cassette has no more than that, as older ones do.
 
     Args:
-        path: the cassette.
-        redact: the function that was used for the recording.
+        path: The cassette.
+        redact: The function that was used for the recording.
     """
 
     def __init__(self, path: Path, redact: Callable[[str], str] | None = None) -> None:
@@ -87,8 +87,8 @@ class Replay:
         """Yield the recorded events of the next request.
 
         Raises:
-            AssertionError: the request differs from the recorded one, or there is none left.
-            ProviderError: the recorded error.
+            AssertionError: The request differs from the recorded one, or there is none left.
+            ProviderError: The recorded error.
         """
         if self._played >= len(self._turns):
             self._difference = f"{self._path.name} has {len(self._turns)} turns, but another one was requested"

@@ -52,12 +52,12 @@ async def check_tool(tool: Tool, *examples: JsonObject, folder: str | os.PathLik
     same accesses each time, a READ tool does not change `folder`, and cancelling leaves no process behind.
 
     Args:
-        tool: the tool to check.
-        examples: arguments to run the tool with.
-        folder: a folder that the tool may access; compared before and after.
+        tool: The tool to check.
+        examples: Arguments to run the tool with.
+        folder: A folder that the tool may access; compared before and after.
 
     Raises:
-        AssertionError: the tool breaks the contract.
+        AssertionError: The tool breaks the contract.
     """
     _check_spec(tool)
     _check_refusals(tool)
@@ -73,10 +73,10 @@ async def check_toolset(toolset: Toolset) -> None:
     """Check that a toolset keeps the contract: stable snapshots, unique names that can be looked up, valid tools.
 
     Args:
-        toolset: the toolset to check.
+        toolset: The toolset to check.
 
     Raises:
-        AssertionError: the toolset breaks the contract.
+        AssertionError: The toolset breaks the contract.
     """
     catalog = toolset.snapshot()
     assert toolset.snapshot() is catalog, "snapshot() must return the same object until a tool changes"
@@ -231,10 +231,10 @@ def check_skill(folder: str | PathLike[str]) -> Skill:
     links to files that are missing or outside the folder, commands into which an argument cannot be put safely.
 
     Args:
-        folder: the folder of the skill, or the SKILL.md in it.
+        folder: The folder of the skill, or the SKILL.md in it.
 
     Raises:
-        AssertionError: the skill has problems, listed by line.
+        AssertionError: The skill has problems, listed by line.
     """
     root = Path(folder).resolve()
     root = root.parent if root.name == _FILE and root.is_file() else root
@@ -270,10 +270,10 @@ async def check_provider(provider: Provider) -> list[AssistantMessage]:
     JSON arguments.
 
     Args:
-        provider: the provider to check; it receives five requests.
+        provider: The provider to check; it receives five requests.
 
     Raises:
-        AssertionError: the provider breaks the contract.
+        AssertionError: The provider breaks the contract.
     """
     assert provider.model, "a provider must name its model"
     plain: tuple[Message, ...] = (UserMessage("Say hello."),)

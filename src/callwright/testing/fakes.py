@@ -32,8 +32,8 @@ class ScriptedHook(Hook):
     """A hook with fixed results that records its calls.
 
     Args:
-        verdict: returned by `before`, or a function that returns it.
-        after: returns the outcome that replaces the one given to `after`.
+        verdict: Returned by `before`, or a function that returns it.
+        after: Returns the outcome that replaces the one given to `after`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Gauge(TypedTool[GaugeArguments]):
     """A tool that records how many of its calls run at once, and in which order.
 
     Args:
-        turns: how many turns of the event loop a call takes.
+        turns: How many turns of the event loop a call takes.
     """
 
     spec = describe("gauge", "Take a moment and record who else is running.")
@@ -110,9 +110,9 @@ class Gauge(TypedTool[GaugeArguments]):
         """Return a gauge with other annotations, limits or another name.
 
         Args:
-            annotations: what the tool claims about itself.
-            limits: its limits.
-            name: its name.
+            annotations: What the tool claims about itself.
+            limits: Its limits.
+            name: Its name.
         """
 
         class GaugeWithSpec(Gauge):

@@ -85,12 +85,12 @@ async def check_processes(processes: Sequence[StoreProcess], store: SessionStore
     """Check what must hold between processes.
 
     Args:
-        processes: three of them; the last one is killed.
-        store: the store as this process opened it.
-        takeover_seconds: within this time the session of a killed process must be free.
+        processes: Three of them; the last one is killed.
+        store: The store as this process opened it.
+        takeover_seconds: Within this time the session of a killed process must be free.
 
     Raises:
-        AssertionError: the store breaks a rule; the message begins with its name.
+        AssertionError: The store breaks a rule; the message begins with its name.
     """
     first, second, victim = processes
     await _check_exclusive(first, second)

@@ -109,15 +109,15 @@ async def check_store(
       for too long, the earlier holder cannot write any more, nor release it.
 
     Args:
-        made: a function that opens the store, a durable one each time with the same sessions; or the store itself,
+        made: A function that opens the store, a durable one each time with the same sessions; or the store itself,
             and then only one process is checked.
-        takeover_seconds: how long the store may take to free the session of a killed process.
+        takeover_seconds: How long the store may take to free the session of a killed process.
 
     Returns:
         What was not checked, and why: other processes, for a store that is not durable.
 
     Raises:
-        AssertionError: the store breaks the contract; for a rule about processes, the message begins with its name.
+        AssertionError: The store breaks the contract; for a rule about processes, the message begins with its name.
     """
     make = made if callable(made) else lambda: made
     reopened = callable(made)

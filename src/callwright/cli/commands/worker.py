@@ -106,11 +106,11 @@ async def _load_agent(target: str, stack: AsyncExitStack) -> Agent:
     """Return the agent that MODULE:NAME stands for.
 
     Args:
-        target: the module and the name in it.
-        stack: leaves the context managers that had to be entered.
+        target: The module and the name in it.
+        stack: Leaves the context managers that had to be entered.
 
     Raises:
-        UsageError: there is no such module or name, or it is not an agent.
+        UsageError: There is no such module or name, or it is not an agent.
     """
     module_name, _, name = target.partition(":")
     if not module_name or not name:
