@@ -205,19 +205,19 @@ class EditorAgent:
     async def _new(self, request: NewSessionRequest) -> NewSessionResponse:
         asked = self._read_request(request.cwd, request.additional_directories, request.mcp_servers)
         session = await self._open(str(uuid.uuid4()), asked, "startup")
-        self._afterwards(session.show_commands())
+        self._run_later(session.show_commands())
         return NewSessionResponse(
             session_id=session.session_id, modes=session_modes(session.app), config_options=config_options(session.app)
         )
 
     async def _load(self, request: LoadSessionRequest) -> LoadSessionResponse:
         session, waiting = await self._reopen(request, replay=True)
-        self._afterwards(self._go_on(session, waiting=waiting))
+        self._run_later(self._go_on(session, waiting=waiting))
         return LoadSessionResponse(modes=session_modes(session.app), config_options=config_options(session.app))
 
     async def _resume(self, request: ResumeSessionRequest) -> ResumeSessionResponse:
         session, waiting = await self._reopen(request, replay=False)
-        self._afterwards(self._go_on(session, waiting=waiting))
+        self._run_later(self._go_on(session, waiting=waiting))
         return ResumeSessionResponse(modes=session_modes(session.app), config_options=config_options(session.app))
 
     async def _fork(self, request: ForkSessionRequest) -> ForkSessionResponse:
@@ -226,7 +226,7 @@ class EditorAgent:
         copy = str(uuid.uuid4())
         await fork_stored(request.session_id, copy, asked.locations)
         session = await self._open(copy, asked, "resume")
-        self._afterwards(session.show_commands())
+        self._run_later(session.show_commands())
         return ForkSessionResponse(
             session_id=copy, modes=session_modes(session.app), config_options=config_options(session.app)
         )
@@ -356,7 +356,7 @@ class EditorAgent:
             raise RequestError(-32002, f"session {session_id[:200]!r} is not open; use session/new or session/load")
         return session
 
-    def _afterwards(self, work: Awaitable[None]) -> None:
+    def _run_later(self, work: Awaitable[None]) -> None:
         """Do something after the response of this request, which names the session, has been sent."""
         task = asyncio.ensure_future(cast("Any", work))
         self._later.add(task)

@@ -99,10 +99,10 @@ def locations_of(call: ToolCall, cwd: Path) -> list[ToolCallLocation]:
     offset = given.get("offset") if canonical(call.name) == "read" else None
     line = offset if type(offset) is int and offset > 0 else None
     named = (given[name] for name in _PATH_FIELDS if isinstance(given.get(name), str) and given[name])
-    return [ToolCallLocation(path=_absolute(path, cwd), line=line) for path in dict.fromkeys(named)]
+    return [ToolCallLocation(path=_make_absolute(path, cwd), line=line) for path in dict.fromkeys(named)]
 
 
-def _absolute(path: str, cwd: Path) -> str:
+def _make_absolute(path: str, cwd: Path) -> str:
     if "\0" in path:
         return str(cwd)
     at_home = path == "~" or path.startswith("~/")  # as the file tools read it: ~root is a name like any other
@@ -121,7 +121,7 @@ def diffs_of(call: ToolCall, cwd: Path, *, on_disk: bool) -> list[Content]:
     path = given.get("path") or given.get("file_path")
     if not isinstance(path, str) or canonical(call.name) != "edit":  # the family of `edit` and `write`
         return []
-    target = _absolute(path, cwd)
+    target = _make_absolute(path, cwd)
     if isinstance(given.get("content"), str):
         old = _read_text(target) if on_disk else None
         return [FileEditToolCallContent(type="diff", path=target, old_text=old, new_text=given["content"])]

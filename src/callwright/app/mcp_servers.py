@@ -76,7 +76,7 @@ def load_servers(
         problems += loaded.problems
     for source, content in map(_read_source, sources):
         loaded = servers_of(content, written_in=source, relay=relay)
-        wanted = _wanted(content)
+        wanted = _list_server_names(content)
         if wanted is None or wanted - {server.name for server in loaded.servers}:
             raise UsageError("; ".join(loaded.problems))
         # the whole entry is replaced: merging a command with another's variables would be a third server
@@ -253,7 +253,7 @@ class CheckedServers:
         return [self.find(entry) for entry in self._entries]
 
 
-def _wanted(content: object) -> set[str] | None:
+def _list_server_names(content: object) -> set[str] | None:
     """Return the names of the servers that a source asks for; None if it is not a configuration of servers."""
     if not isinstance(content, dict) or not isinstance(cast("dict[str, Any]", content).get("mcpServers"), dict):
         return None

@@ -160,10 +160,10 @@ def choose_tools(tools: list[Tool], chosen: str, settings: Settings | None = Non
         raise UsageError(f"{where} {chosen!r}: expected all, compact, none or names of tools ({named})")
     names = {known[name].spec.name for name in wanted}
     found = [tool for tool in tools if tool.spec.name in names]
-    return [_slim(tool) for tool in found] if chosen == "compact" else found
+    return [_make_slim(tool) for tool in found] if chosen == "compact" else found
 
 
-def _slim(tool: Tool) -> SlimTool:
+def _make_slim(tool: Tool) -> SlimTool:
     description, fields = COMPACT_TOOLS[tool.spec.name]
     return SlimTool(tool, fields, description)
 

@@ -239,11 +239,11 @@ class _Card:
             return "Sign in", None
         changed = list(dict.fromkeys(a.path for a in question.accesses if isinstance(a, (WritePath, DeletePath))))
         if tool in _VERBS and len(changed) == 1:
-            return f"{_VERBS[tool]} {self._relative(changed[0])}", changed[0]
+            return f"{_VERBS[tool]} {self._shorten_path(changed[0])}", changed[0]
         commands = [access for access in question.accesses if isinstance(access, RunCommand)]
         if tool == "bash" and len(commands) == 1:
             cwd = commands[0].cwd
-            return "Run a command" if cwd == self._folder else f"Run a command in {self._relative(cwd)}", cwd
+            return "Run a command" if cwd == self._folder else f"Run a command in {self._shorten_path(cwd)}", cwd
         return f"Allow {mark_text(tool)}?", None
 
     def body(self, said: str | None, *, everything: bool) -> list[ChangeRow]:
@@ -273,7 +273,7 @@ class _Card:
             if everything:
                 yield verb, mark_text(target)
             elif target != said and not self._harmless(access):
-                yield verb, self._relative(target)
+                yield verb, self._shorten_path(target)
 
     def _harmless(self, access: Access) -> bool:
         """Whether an access can wait for Tab: it only reads inside of the workspace."""
@@ -283,7 +283,7 @@ class _Card:
         """Return a reason with paths inside of the folder relative to it."""
         return re.sub(rf"(?<![\w./~-]){re.escape(self._folder)}/(?=\S)", "", text)
 
-    def _relative(self, path: str) -> str:
+    def _shorten_path(self, path: str) -> str:
         return mark_text(shorten_path(path, self._folder))
 
 

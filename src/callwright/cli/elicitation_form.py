@@ -134,10 +134,10 @@ def form_text(server: str, arguments: Mapping[str, Any], palette: Palette, width
         width: The columns of the screen.
     """
     fields = fields_of(arguments)
-    rows = _quoted(str(arguments.get("message", "")))
+    rows = _quote_lines(str(arguments.get("message", "")))
     rows += [f"open {mark_text(str(arguments['url']))}"] if arguments.get("url") else []
     for field in fields:
-        rows += [f"{mark_text(field.name)}: {field.hint}", *_quoted(_description(field))]
+        rows += [f"{mark_text(field.name)}: {field.hint}", *_quote_lines(_description(field))]
     warning = _warning(arguments, fields)
     choices = "  y I have opened it · n no" if arguments.get("url") else "  y fill in the form · n no"
     deciding = [f"  {palette.paint(row, 'yellow')}" for row in wrap_rows(warning, max(width - 4, 20))]
@@ -155,7 +155,7 @@ def _dialog(
 
 def field_text(server: str, field: Field, place: str, palette: Palette, width: int = 80) -> DialogText:
     """Return the rows of the question for one field."""
-    rows = [*_quoted(_description(field)), field.hint, *_warning({}, [field])]
+    rows = [*_quote_lines(_description(field)), field.hint, *_warning({}, [field])]
     heading = f"{mark_text(server)} asks for {mark_text(field.name)} ({place})"
     return _dialog(heading[: max(width - 1, 20)], rows, "  Esc declines", palette, width)
 
@@ -169,7 +169,7 @@ def sending_text(server: str, content: Mapping[str, Any], palette: Palette, widt
     return _dialog(heading, values or ["nothing was filled in"], "  y send · n no", palette, width)
 
 
-def _quoted(text: str) -> list[str]:
+def _quote_lines(text: str) -> list[str]:
     """Mark each line of a server's text, so that it cannot look like a row of the dialog."""
     return [f"│ {mark_text(line)}" for line in text.split("\n")] if text else []
 

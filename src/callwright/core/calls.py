@@ -92,7 +92,10 @@ class Completed:
 
 @frozen
 class Interrupted:
-    """Nothing ran. Answer the questions and execute the batch again; () means another call of it is waiting."""
+    """The call waits: answer the questions and execute the batch again; () means another call of it is waiting.
+
+    It has not run, unless it asked a question while it ran, itself or by a call that it made.
+    """
 
     call: ToolCall
     questions: tuple[Question, ...] = ()

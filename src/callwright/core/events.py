@@ -76,7 +76,7 @@ class BatchBegan:
 
 @frozen
 class QuestionsRaised:
-    """The user must answer these questions first; nothing has run."""
+    """The user must answer these questions before their calls run, or go on."""
 
     questions: tuple[Question, ...]
     session_id: str = ""

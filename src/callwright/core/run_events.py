@@ -36,7 +36,7 @@ class RunEnded:
     turns: int = 0
     seconds: float = 0.0
     cost: float | None = None
-    """In US dollars; None if the model's prices are not known."""
+    """In US dollars, or in the currency of `RunLimits.prices`; None if the model's prices are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RequestEnded:
     first_seconds: float | None = None
     """The time until the first part of the message arrived."""
     cost: float | None = None
-    """In US dollars; None if the model's prices are not known."""
+    """As that of `RunEnded`."""
 
 
 RunEvent: TypeAlias = RunBegan | RunEnded | RequestBegan | RequestRetried | RequestEnded

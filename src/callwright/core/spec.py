@@ -14,7 +14,7 @@ CLAUDE_CODE_NAMES: Mapping[str, Mapping[str, str]] = {
     "agent": {"subagent_type": "agent"},
     "skill": {"skill": "name", "args": "arguments"},
 }
-"""Of the arguments of two tools: models were trained on them and rules are written with them."""
+"""Arguments of two tools, by the names of Claude Code, which models were trained on and rules use; with our names."""
 
 
 class Effect(IntEnum):
@@ -110,7 +110,7 @@ REPOSITORY = "repository"
 SHADOWS = "shadows"
 """Metadata key of a tool whose MCP server takes the name of one of the user's, or one that looks like it."""
 UNCONFINED = "unconfined"
-"""Metadata key of a tool that runs commands without a sandbox: none is allowed because a sandbox would hold it."""
+"""Metadata key of a tool that runs commands without a sandbox, so that no command is allowed for being confined."""
 
 
 @frozen

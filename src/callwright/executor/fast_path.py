@@ -67,7 +67,7 @@ class FastTool:
         self.name = tool.name
         parser = tool.contract.parser
         self.parse, self.check_unseen, self.extra = parser.parse, parser.check_unseen, parser.extra
-        self.parse_strict = parser.strictly
+        self.parse_strict = parser.strict_validator
         """Parses JSON text in one step of the validator, without explaining errors; None if that is not enough."""
         self.count_keys = parser.count_keys or len
         """Counts the keys of parsed values; used with `parse_strict` only, which is None where it cannot."""

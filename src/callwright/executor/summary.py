@@ -15,7 +15,7 @@ def summarize(call: Admitted) -> str:
     """Describe a call in one line: the command, path, address or URI if it declares one, and the other arguments."""
     targets = (target_of(access) for access in call.accesses if not isinstance(access, UseTool))
     target = next(filter(None, targets), "")
-    given = {name: value for name, value in call.arguments.items() if not _is_said(value, target)}
+    given = {name: value for name, value in call.arguments.items() if not _is_left_out(value, target)}
     if call.accesses and isinstance(call.accesses[0], RunCommand):
         defaults = _defaults(call.spec)  # a command says what it does by itself
         given = {name: value for name, value in given.items() if (name, value) not in defaults}
@@ -31,6 +31,6 @@ def _defaults(spec: ToolSpec) -> list[tuple[str, object]]:
     return [(name, field["default"]) for name, field in properties.items() if "default" in field]
 
 
-def _is_said(value: object, target: str) -> bool:
+def _is_left_out(value: object, target: str) -> bool:
     """Whether an argument is left out of a summary: it was not given, or the target says it."""
     return value is None or (isinstance(value, str) and bool(value) and target.endswith(value))

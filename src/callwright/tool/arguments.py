@@ -184,7 +184,7 @@ class ArgumentParser(Generic[Parsed]):
         """What is done with unknown fields of models; None: what each model says."""
 
     @property
-    def strictly(self) -> Callable[..., Parsed] | None:
+    def strict_validator(self) -> Callable[..., Parsed] | None:
         """The bare validator, if it and `count_keys` are enough; to be called with `strict=True` and with `extra`.
 
         Of a repeated key it takes the last value: call `check_unseen` if the text has more colons than the values have

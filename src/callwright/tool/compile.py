@@ -155,7 +155,7 @@ _SCHEMAS: dict[object, Mapping[str, Any]] = {
 }
 
 
-_NO_RESCUE = cast(Any, Enum)._missing_.__func__
+_STANDARD_MISSING = cast(Any, Enum)._missing_.__func__
 
 
 def compile_annotation(annotation: object) -> Compiled | None:
@@ -170,13 +170,13 @@ def compile_annotation(annotation: object) -> Compiled | None:
     if origin is Literal:
         return Compiled({"type": "literal", "expected": list(arguments)}) if _same_scalar(arguments) else None
     if _is_union(origin):
-        return _union(arguments)
+        return _compile_union(arguments)
     if _is_array(origin, arguments):
-        return _around(arguments[0], _list_of)
+        return _compile_container(arguments[0], _list_of)
     if _is_map(origin, arguments):
-        return _around(arguments[1], _dict_of)
+        return _compile_container(arguments[1], _dict_of)
     if _is_enum(annotation):
-        return _enum(annotation)
+        return _compile_enum(annotation)
     if _is_model(annotation):
         return Compiled(cast(CoreSchema, cast(Any, annotation).__pydantic_core_schema__), plain=False, tight=False)
     return None
@@ -188,9 +188,9 @@ def schema_of(annotation: object) -> dict[str, Any]:
         return dict(_SCHEMAS[annotation])
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return _choice(arguments)
+        return _choice_schema(arguments)
     if _is_union(origin):
-        return _any_of(arguments)
+        return _union_schema(arguments)
     if _is_array(origin, arguments):
         return {"type": "array", "items": schema_of(arguments[0])}
     if _is_map(origin, arguments):
@@ -203,7 +203,7 @@ def schema_of(annotation: object) -> dict[str, Any]:
     return compact_schema(cast(Any, annotation).model_json_schema())
 
 
-def _any_of(arguments: Sequence[object]) -> dict[str, Any]:
+def _union_schema(arguments: Sequence[object]) -> dict[str, Any]:
     members = [schema_of(argument) for argument in arguments if not _is_none(argument)]
     if len(members) < len(arguments):
         members.append({"type": "null"})
@@ -219,12 +219,12 @@ def _dict_of(value: CoreSchema) -> CoreSchema:
     return {"type": "dict", "keys_schema": {"type": "str"}, "values_schema": value}
 
 
-def _around(item: object, wrap: Callable[[CoreSchema], CoreSchema]) -> Compiled | None:
+def _compile_container(item: object, wrap: Callable[[CoreSchema], CoreSchema]) -> Compiled | None:
     inner = compile_annotation(item)
     return None if inner is None else Compiled(wrap(inner.core), inner.plain, inner.tight)
 
 
-def _union(arguments: Sequence[object]) -> Compiled | None:
+def _compile_union(arguments: Sequence[object]) -> Compiled | None:
     members = [compile_annotation(argument) for argument in arguments if not _is_none(argument)]
     known = [member for member in members if member is not None]
     if len(known) != len(members):
@@ -237,10 +237,10 @@ def _union(arguments: Sequence[object]) -> Compiled | None:
     return Compiled(core, all(member.plain for member in known), all(member.tight for member in known))
 
 
-def _enum(kind: type[Enum]) -> Compiled | None:
+def _compile_enum(kind: type[Enum]) -> Compiled | None:
     members = list(kind)
-    rescue = cast(Any, kind)._missing_.__func__
-    if not _same_scalar([member.value for member in members]) or rescue is not _NO_RESCUE:
+    missing = cast(Any, kind)._missing_.__func__
+    if not _same_scalar([member.value for member in members]) or missing is not _STANDARD_MISSING:
         return None
     core: EnumSchema = {"type": "enum", "cls": kind, "members": cast("list[Any]", members)}
     if issubclass(kind, (str, int)):
@@ -248,7 +248,7 @@ def _enum(kind: type[Enum]) -> Compiled | None:
     return Compiled(core, plain=False)
 
 
-def _choice(values: Sequence[Any]) -> dict[str, Any]:
+def _choice_schema(values: Sequence[Any]) -> dict[str, Any]:
     kind = _scalar_name(values)
     return {"const": values[0], "type": kind} if len(values) == 1 else {"enum": list(values), "type": kind}
 
@@ -258,7 +258,7 @@ def _scalar_name(values: Sequence[Any]) -> str:
 
 
 def _same_scalar(values: Sequence[object]) -> bool:
-    """Mixed literals are rare, and pydantic's answer for them has many cases."""
+    """Whether all are texts, or all integers. Mixed ones are rare, and pydantic's answer for them has many cases."""
     return {type(value) for value in values} in ({str}, {int})
 
 

@@ -137,11 +137,11 @@ class Contract:
             root = {"type": "definitions", "schema": root, "definitions": list(shared.values())}
         options: dict[str, Any] = {}
         if not self.plain and not self.tight:
-            from callwright.tool.schema import close_silent_parts, parse_options
+            from callwright.tool.schema import forbid_unknown_fields, parse_options
 
             options = parse_options(root)
             if "extra" not in options:
-                root, validator = close_silent_parts(root)
+                root, validator = forbid_unknown_fields(root)
                 return ArgumentParser(validator.validate_json, list(fields), root, options=options)
         validate = SchemaValidator(root).validate_json
         return ArgumentParser(validate, list(fields), root, tight=self.tight, options=options)
@@ -149,7 +149,7 @@ class Contract:
     def _field(self, parameter: Parameter, shared: dict[str, CoreSchema]) -> TypedDictField:
         core = self._core(parameter.name, shared)
         if parameter.filled:
-            core = _filling(core, parameter)
+            core = _fill_default(core, parameter)
         field: TypedDictField = {"type": "typed-dict-field", "schema": core, "required": parameter.required}
         if parameter.aliases:
             field["validation_alias"] = [[parameter.name], *([name] for name in parameter.aliases)]
@@ -205,7 +205,7 @@ def _require_json_form(annotation: object, core: CoreSchema, about: str) -> None
         adapter_for(annotation, about=about)
 
 
-def _filling(core: CoreSchema, parameter: Parameter) -> CoreSchema:
+def _fill_default(core: CoreSchema, parameter: Parameter) -> CoreSchema:
     """Let the parser fill in the default; a mutable one is copied for every call."""
     factory, default = parameter.factory, parameter.default
     if factory is None and is_mutable(default):

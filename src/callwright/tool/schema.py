@@ -1,4 +1,4 @@
-"""The only module that imports pydantic: argument models, and annotations that `compile.py` does not support."""
+"""What pydantic does for tools: argument models, and the annotations that `compile.py` does not support."""
 
 import inspect
 import sys
@@ -22,16 +22,16 @@ from callwright.tool.arguments import ArgumentParser
 from callwright.tool.compile import compact_arguments, compact_schema
 
 
-def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
+def modernize_typed_dicts(annotation: object, above: tuple[object, ...] = ()) -> object:
     """Rebuild every `typing.TypedDict` in an annotation with `typing_extensions`, as pydantic needs before 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(cast(Any, annotation)) and type(annotation).__module__ == "typing":
         if annotation in above:
             raise TypeError("a TypedDict that holds itself must come from typing_extensions before Python 3.12")
-        return _rebuilt(annotation, (*above, annotation))
+        return _rebuild_typed_dict(annotation, (*above, annotation))
     parts = cast("tuple[object, ...]", getattr(annotation, "__args__", ()))
-    newer = tuple(modern(part, above) for part in parts)
+    newer = tuple(modernize_typed_dicts(part, above) for part in parts)
     if all(a is b for a, b in zip(parts, newer, strict=True)):
         return annotation
     if isinstance(annotation, UnionType):
@@ -41,14 +41,14 @@ def modern(annotation: object, above: tuple[object, ...] = ()) -> object:
     return cast(Any, annotation).copy_with(newer)
 
 
-def _rebuilt(annotation: Any, above: tuple[object, ...]) -> object:
+def _rebuild_typed_dict(annotation: Any, above: tuple[object, ...]) -> object:
     fields: dict[str, Any] = {}
     for name, hint in get_type_hints(annotation, include_extras=True).items():
         needed = name in annotation.__required_keys__
         if get_origin(hint) in (typing.Required, typing.NotRequired):
             # of an annotation that is text, as all are after `from __future__ import annotations`, only this is true
             needed, hint = get_origin(hint) is typing.Required, get_args(hint)[0]
-        inner = modern(hint, above)
+        inner = modernize_typed_dicts(hint, above)
         wrap = typing_extensions.Required if needed else typing_extensions.NotRequired
         fields[name] = wrap[cast(Any, inner)]
     made: Any = typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[misc] - fields known only now
@@ -79,7 +79,7 @@ def adapter_for(annotation: object, *, about: str) -> AnyAdapter:
             raise TypeError("a JSON Schema is not a type")
         with warnings.catch_warnings():  # an alias in Annotated is news to pydantic; `read_field` sees to it
             warnings.simplefilter("ignore", UnsupportedFieldAttributeWarning)
-            adapter: AnyAdapter = TypeAdapter(cast(Any, modern(annotation)))
+            adapter: AnyAdapter = TypeAdapter(cast(Any, modernize_typed_dicts(annotation)))
         if may_lack_json_form(adapter.core_schema):
             read_schema(adapter, annotation, about=about)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError, TypeError) as error:
@@ -133,42 +133,42 @@ def parse_options(core: Any) -> dict[str, Any]:
     A model that sets `extra=…` itself keeps its setting.
     """
     # a TypedDict has "ignore" even where its author set nothing
-    speaks = _holds(core, "extra_fields_behavior", frozenset({"allow", "ignore"}))
-    speaks = speaks or _holds(core, "extra_behavior", frozenset({"allow"}))
+    accepts_extra = _holds(core, "extra_fields_behavior", frozenset({"allow", "ignore"}))
+    accepts_extra = accepts_extra or _holds(core, "extra_behavior", frozenset({"allow"}))
     names: dict[str, Any] = {"by_alias": True, "by_name": True}
-    return names if speaks else {**names, "extra": "forbid"}
+    return names if accepts_extra else {**names, "extra": "forbid"}
 
 
 _WITH_FIELDS = frozenset({"model-fields", "typed-dict", "dataclass-args"})
 _DATA = frozenset({"default", "expected", "members", "metadata", "serialization"})
 
 
-def close_silent_parts(core: CoreSchema) -> tuple[CoreSchema, SchemaValidator]:
+def forbid_unknown_fields(core: CoreSchema) -> tuple[CoreSchema, SchemaValidator]:
     """Return a core schema whose parts refuse unknown fields unless they say something else, and its validator.
 
     For a schema in which one part accepts them: the option to refuse them would be for all of its parts.
     """
-    closed = cast("CoreSchema", _close(core, said=False))
+    closed = cast("CoreSchema", _forbid_unknown(core, explicit=False))
     try:
         return closed, SchemaValidator(closed, None, False)  # not with the validators that its classes have already
     except TypeError:  # a version of pydantic-core that does not take the last argument
         return closed, SchemaValidator(closed)
 
 
-def _close(node: Any, *, said: bool) -> Any:
+def _forbid_unknown(node: Any, *, explicit: bool) -> Any:
     if isinstance(node, (list, tuple)):
-        items = [_close(part, said=said) for part in cast("Sequence[Any]", node)]
+        items = [_forbid_unknown(part, explicit=explicit) for part in cast("Sequence[Any]", node)]
         return tuple(items) if isinstance(node, tuple) else items
     if not isinstance(node, dict):
         return node
     parts = cast("dict[str, Any]", node)
     kind = parts.get("type")
     if not isinstance(kind, str):  # fields or choices by name
-        return {name: _close(part, said=said) for name, part in parts.items()}
+        return {name: _forbid_unknown(part, explicit=explicit) for name, part in parts.items()}
     if isinstance(config := parts.get("config"), dict):
-        said = "extra_fields_behavior" in config
-    closed = {key: part if key in _DATA else _close(part, said=said) for key, part in parts.items()}
-    if kind in _WITH_FIELDS and not said and parts.get("extra_behavior") != "allow":
+        explicit = "extra_fields_behavior" in config
+    closed = {key: part if key in _DATA else _forbid_unknown(part, explicit=explicit) for key, part in parts.items()}
+    if kind in _WITH_FIELDS and not explicit and parts.get("extra_behavior") != "allow":
         closed["extra_behavior"] = "forbid"
     return closed
 
@@ -204,7 +204,7 @@ def model_schema(kind: Any, *, about: str) -> tuple[ArgumentParser[Any], JsonObj
         raise UsageError(f"{about}: arguments must be an object with named fields, not {schema.get('type', 'a union')}")
     core, validator, options = adapter.core_schema, adapter.validator, parse_options(adapter.core_schema)
     if "extra" not in options:
-        core, validator = close_silent_parts(core)
+        core, validator = forbid_unknown_fields(core)
     parser = ArgumentParser(validator.validate_json, tuple(schema["properties"]), core, options=options)
     return parser, freeze(schema), adapter, is_finite(whole)
 

@@ -223,25 +223,25 @@ class Editor:
         self.set(self._draft if place == len(self._history) else self._fold(self._history[place]))
 
     def _press_tab(self) -> None:
-        start = self._completed_start()
+        start = self._find_word_start()
         word = self.text[start : self.cursor]
         found = list(self.complete(word if start else f"^{word}"))
         self.suggestions = found if len(found) > 1 else ()
-        common = _common(found)
+        common = _find_common_start(found)
         if len(common) > len(word):
             self.remove(start, self.cursor)
             kept = self.suggestions
             self.insert(common + (" " if len(found) == 1 and not common.endswith("/") else ""))
             self.suggestions = kept
 
-    def _completed_start(self) -> int:
+    def _find_word_start(self) -> int:
         """Return where the word that Tab completes begins; `@"` begins one that may contain spaces."""
         line = self.text[self._line_start : self.cursor]
         _, mark, name = line.rpartition('@"')
         return self.cursor - len(mark + name if mark and '"' not in name else line.rpartition(" ")[2])
 
 
-def _common(texts: Sequence[str]) -> str:
+def _find_common_start(texts: Sequence[str]) -> str:
     """Return what all texts begin with; it has the quote of `@"` only if all of them have it."""
     if not texts:
         return ""

@@ -85,7 +85,9 @@ class HookDispatcher:
         self, event: str, fields: Mapping[str, object], pending: PendingCall | None = None
     ) -> Sequence[ShellHook]:
         """Return the hooks that run at an event."""
-        return _distinct(hook for hook in self.hooks if hook.event == event and self._concerns(hook, fields, pending))
+        return _drop_duplicates(
+            hook for hook in self.hooks if hook.event == event and self._concerns(hook, fields, pending)
+        )
 
     def keep_context(self, session_id: str, context: str) -> None:
         """Keep context for the model until the next prompt of the session."""
@@ -168,7 +170,7 @@ class HookDispatcher:
                 self.context.report(line)
 
 
-def _distinct(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
+def _drop_duplicates(hooks: Iterable[ShellHook]) -> Sequence[ShellHook]:
     """Keep each command once; of two, the one that blocks on errors or has more time."""
     found: dict[tuple[object, ...], ShellHook] = {}
     for hook in hooks:
