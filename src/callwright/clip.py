@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from callwright.core._fast import make_constructor, replace
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome
-from callwright.core.content import Output, Text
+from callwright.core.content import File, Output, Part, Text, text_of_file
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.tool.base import Tool, ToolContext
@@ -190,17 +190,16 @@ class Outputs:
             if len(output.content) <= chars:
                 return output
             return _output(self._cut(output.content, chars, readable=readable), output.structured)
-        total = sum(len(part.text) for part in output.content if isinstance(part, Text))
-        if total <= chars:
+        if _count_chars(output) <= chars:
             return output
-        level = _find_common_length([len(part.text) for part in output.content if isinstance(part, Text)], chars)
+        content = [_spell_out(part) for part in output.content]
+        level = _find_common_length([len(part.text) for part in content if isinstance(part, Text)], chars)
         if level < _SHORTEST_PART:
-            joined = Text(self._cut(output.text, chars, readable=readable))
-            others = [part for part in output.content if not isinstance(part, Text)]
-            return _output((joined, *others), output.structured)
+            text = "\n".join(part.text for part in content if isinstance(part, Text))
+            others = [part for part in content if not isinstance(part, Text)]
+            return _output((Text(self._cut(text, chars, readable=readable)), *others), output.structured)
         parts = [
-            Text(self._cut(part.text, level, readable=readable)) if isinstance(part, Text) else part
-            for part in output.content
+            Text(self._cut(part.text, level, readable=readable)) if isinstance(part, Text) else part for part in content
         ]
         return _output(tuple(parts), output.structured)
 
@@ -226,6 +225,22 @@ class Outputs:
         return cut if len(cut) < len(text) else text  # the note may be longer than what it replaces
 
 
+def _count_chars(output: Output) -> int:
+    """Return how many characters of an output a model reads, those of files that are text among them."""
+    if isinstance(output.content, str):
+        return len(output.content)
+    spelt_out = map(_spell_out, output.content)
+    return sum(len(part.text) for part in spelt_out if isinstance(part, Text))
+
+
+def _spell_out(part: Part) -> Part:
+    """Return a file that is text as a text, which can be cut; any other part as it is."""
+    text = None if isinstance(part, Text) else text_of_file(part)
+    if text is None:
+        return part
+    return Text(f"{part.name}:\n{text}" if isinstance(part, File) and part.name else text)
+
+
 def clip_failed(outcome: Failed, chars: int) -> Failed:
     """Cut the message of a failed call to `chars` characters; a shorter one is returned as it is."""
     message = outcome.error.message
@@ -237,7 +252,7 @@ def clip_failed(outcome: Failed, chars: int) -> Failed:
 
 def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int) -> list[Outcome]:
     """Keep the texts of a turn within `chars` characters by cutting the longest ones to one common length."""
-    lengths = [0 if isinstance(outcome, Interrupted) else len(outcome.text) for outcome in outcomes]
+    lengths = list(map(_count_outcome, outcomes))
     if sum(lengths) <= chars:
         return list(outcomes)
     level = _find_common_length(lengths, chars)
@@ -245,6 +260,12 @@ def clip_turn(outcomes: Sequence[Outcome], outputs: Outputs, chars: int) -> list
         _clip_outcome(outcome, outputs, level) if length > level else outcome
         for outcome, length in zip(outcomes, lengths, strict=True)
     ]
+
+
+def _count_outcome(outcome: Outcome) -> int:
+    if isinstance(outcome, Completed):
+        return _count_chars(outcome.output)
+    return len(outcome.text) if isinstance(outcome, Failed) else 0
 
 
 def _clip_outcome(outcome: Outcome, outputs: Outputs, chars: int) -> Outcome:

@@ -17,13 +17,13 @@ from tests.acp.editor import EditorClient, call, choose, until
 from callwright.acp.call_display import CallDisplay
 from callwright.acp.editor import Editor
 from callwright.acp.requests import read_prompt
-from callwright.acp.updates import diffs_of
+from callwright.acp.updates import diffs_of, end_call, fence
 from callwright.agent.replay import SessionReplay
 from callwright.app.attachments import Mention
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
-from callwright.core.calls import ToolCall
-from callwright.core.content import Image, Text
+from callwright.core.calls import Completed, ToolCall
+from callwright.core.content import Image, Output, Text
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
 from callwright.sessions import SqliteStore
@@ -204,6 +204,23 @@ def test_links_to_files_are_few() -> None:
     assert read_prompt(links, Path("/w")).links == [Mention(f"/w/{number}", 2, 3) for number in range(50)]
     with pytest.raises(RequestError):
         read_prompt([*links, links[0]], Path("/w"))
+
+
+def test_line_of_a_link_with_thousands_of_digits_is_left_out() -> None:
+    digits = "9" * 5_000
+    links = read_prompt([_link(f"file:///w/a#L{digits}"), _link(f"file:///w/b#L1:{digits}")], Path("/w")).links
+    assert links == [Mention("/w/a", 0, 0), Mention("/w/b", 0, 0)]
+
+
+def test_line_of_an_edit_with_thousands_of_digits_is_left_out() -> None:
+    edit = ToolCall("c", "edit", {"path": "a", "old_string": "x", "new_string": "y"})
+    outcome = Completed(edit, Output(f"@@ -1 +{'9' * 5_000} @@\n a\n"))
+    assert end_call("c", outcome, diffs_of(edit, Path("/w"), on_disk=False)).locations is None
+
+
+@pytest.mark.parametrize(("body", "mark"), [("a", "```"), ("a ```` b ``` c", "`````"), ("`" * 400_000, "`" * 400_001)])
+def test_fence_is_longer_than_all_backticks_in_it(body: str, mark: str) -> None:
+    assert fence(body) == f"{mark}\n{body}\n{mark}"
 
 
 async def test_embedded_file_is_not_attached_again(connect: Connect) -> None:

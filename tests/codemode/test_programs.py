@@ -35,6 +35,7 @@ from callwright import (
 from callwright.codemode import CodeLimits, CodeMode
 from callwright.codemode.sizes import measure
 from callwright.core.access import Access, Decision, Deny
+from callwright.core.content import File
 from callwright.core.errors import Cancelled, Denied, ToolFailed
 from callwright.core.events import CallEnded
 from callwright.core.json import JsonObject
@@ -246,10 +247,10 @@ async def test_what_is_no_text_is_named() -> None:
     @tool(effect=Effect.READ)
     async def draw() -> Output:
         """Draw."""
-        return Output((Text("a circle"), Image(b"12345678", "image/png")))
+        return Output((Text("a circle"), Image(b"12345678", "image/png"), File(b"radius,3", "text/csv")))
 
     outcome = await run("print(await draw())", executor_of(draw))
-    assert outcome.text == "a circle\n[image/png, 8 bytes: programs get texts only]\n"
+    assert outcome.text == "a circle\n[image/png, 8 bytes: programs get texts only]\nradius,3\n"
 
 
 async def test_parameters_without_a_python_name_are_passed() -> None:

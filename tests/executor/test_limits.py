@@ -27,6 +27,7 @@ from callwright import (
     tool,
 )
 from callwright.clip import READER, Outputs, clip_text, find_output_ids
+from callwright.core.content import File
 from callwright.executor import Turn, TurnLimits
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
@@ -143,6 +144,26 @@ async def test_text_part_is_cut_and_other_parts_stay() -> None:
     text, image = outcome.output.parts
     assert isinstance(text, Text) and len(text.text) <= 500
     assert isinstance(image, Image)
+
+
+async def test_files_that_are_text_are_cut_like_text() -> None:
+    @tool(effect=Effect.READ, limits=Limits(output_chars=500))
+    async def fetch(chars: int, count: int) -> list[File]:
+        """Fetch files."""
+        return [File(LONG[:chars].encode(), "text/csv", f"{number}.csv") for number in range(count)]
+
+    executor = Executor(Registry(fetch), limits=TurnLimits(turn_chars=600))
+    whole, long, many = [
+        await executor.run("fetch", {"chars": chars, "count": count})
+        for chars, count in ((400, 1), (5_000, 1), (90, 9))
+    ]
+    assert isinstance(whole, Completed) and isinstance(whole.output.parts[0], File)
+    for outcome in (long, many):
+        assert isinstance(outcome, Completed) and len(outcome.text) <= 500
+        assert all(isinstance(part, Text) for part in outcome.output.parts)
+        assert outcome.text.startswith("0.csv:\nline 0\n") and "characters in all" in outcome.text
+    turn = await executor.execute([ToolCall(str(n), "fetch", {"chars": 400, "count": 1}) for n in range(2)])
+    assert 0 < sum(len(outcome.text) for outcome in turn) <= 600
 
 
 async def test_long_error_is_cut() -> None:

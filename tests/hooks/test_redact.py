@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from callwright import UsageError
+from callwright import Completed, Effect, Executor, Image, Output, Registry, Text, UsageError, tool
+from callwright.core.content import File
 from callwright.hooks.builtin import Redact
 from callwright.hooks.secret_formats import SecretRule, find_secrets, lower_in_place, secret_rules
 
@@ -335,6 +336,29 @@ def test_own_patterns_are_matched_each_by_itself() -> None:
         Redact("anna")
     with pytest.raises(UsageError, match=r"'\(a' is not a regular expression"):
         Redact(["b", "(a"])
+
+
+async def test_file_that_is_text_is_cleaned() -> None:
+    word = "hunter" + "2secretX9"
+    files = [
+        File(f"password = {word}".encode(), kind, "a") for kind in ("text/plain; charset=utf-8", "application/JSON")
+    ]
+    drawing = Image(f"<svg password='{word}'/>".encode(), "image/svg+xml")
+    picture = Image(b"\x89PNG\r\n\x1a\n" + f"password = {word}".encode(), "text/plain")
+
+    @tool(effect=Effect.READ)
+    async def fetch() -> Output:
+        """Fetch files."""
+        return Output((*files, drawing, picture))
+
+    outcome = await Executor(Registry(fetch), hooks=[Redact()]).run("fetch")
+    assert isinstance(outcome, Completed)
+    *texts, last = outcome.output.parts
+    assert [part.data for part in texts if not isinstance(part, Text)] == [
+        *[b"password = [redacted]"] * 2,
+        b"<svg password='[redacted]'/>",
+    ]
+    assert last == picture
 
 
 def test_private_keys_are_replaced_with_and_without_an_end() -> None:

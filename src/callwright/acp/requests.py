@@ -35,7 +35,7 @@ Block: TypeAlias = (
     TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 )
 Server: TypeAlias = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
-_LINES = re.compile(r"^L(\d+)(?:[:-]L?(\d+))?$")
+_LINES = re.compile(r"^L([0-9]{1,9})(?:[:-]L?([0-9]{1,9}))?$")
 _MOST_ERRORS = 5
 _MOST_LINKS = 50
 _MOST_FOLDERS = 20

@@ -66,8 +66,9 @@ _PATH_FIELDS = ("path", "file_path", "source", "destination")
 _TITLE_CHARS = 120
 _OUTPUT_CHARS = 40_000
 _DIFF_BYTES = 512 * 1024
-_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@\n((?: .*\n)*)", re.MULTILINE)
-_FENCE = "```"
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@\n((?: .*\n)*)", re.MULTILINE)
+_BACKTICKS = re.compile("`+")
+_FENCE_CHARS = 3
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\r"}
 
 
@@ -259,9 +260,8 @@ def _fence(text: str) -> str:
 
 def fence(body: str) -> str:
     """Return a text as a block of code; the editor reads Markdown, and it must not become links or headings."""
-    mark = _FENCE
-    while mark in body:
-        mark += "`"
+    longest = max(map(len, _BACKTICKS.findall(body)), default=0)
+    mark = "`" * max(longest + 1, _FENCE_CHARS)
     return f"{mark}\n{body}\n{mark}"
 
 

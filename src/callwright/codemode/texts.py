@@ -7,7 +7,7 @@ from contextlib import suppress
 from callwright.codemode.engine import Finished
 from callwright.codemode.sizes import MAX_CHARS, measure
 from callwright.core.calls import Completed, Failed
-from callwright.core.content import Output, Text
+from callwright.core.content import Output, Part, Text, text_of_file
 from callwright.core.errors import join_first, shorten
 from callwright.core.json import compact
 from callwright.registry.catalog import SEARCH_NAME, Catalog
@@ -26,10 +26,14 @@ def write_parts(output: Output) -> str:
     """Return an output as the text that a program gets; what is not text is named, so that it is not missing."""
     if isinstance(output.content, str):
         return output.content
-    return "\n".join(
-        part.text if isinstance(part, Text) else f"[{part.media_type}, {len(part.data)} bytes: programs get texts only]"
-        for part in output.content
-    )
+    return "\n".join(map(_write_part, output.content))
+
+
+def _write_part(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    text = text_of_file(part)
+    return f"[{part.media_type}, {len(part.data)} bytes: programs get texts only]" if text is None else text
 
 
 def describe_changes(outcome: Completed | Failed) -> str:

@@ -84,6 +84,23 @@ class File:
 
 Part: TypeAlias = Text | Image | File
 
+_TEXT_TYPES = frozenset(
+    "application/json application/xml application/yaml application/x-yaml application/toml application/javascript "
+    "application/x-sh application/sql image/svg+xml".split()
+)
+
+
+def plain_media_type(part: Image | File) -> str:
+    """Return the media type of a part without parameters, in lower case."""
+    return part.media_type.partition(";")[0].strip().lower()
+
+
+def text_of_file(part: Image | File) -> str | None:
+    """Return the text of a file that is text by its type, which models read as text; None for any other file."""
+    kind = plain_media_type(part)
+    textual = kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(("+json", "+xml"))
+    return part.data.decode(errors="replace") if textual and image_type(part.data) is None else None
+
 
 @frozen
 class Output:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed, Outcome
-from callwright.core.content import Output, Text
+from callwright.core.content import Output, Part, Text, text_of_file
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import canonical, compact
 from callwright.core.spec import Annotations, Effect, ToolSpec
@@ -112,7 +112,7 @@ _LONG = 1000
 
 
 class Redact(Hook):
-    """Replaces credentials in tool outputs: text, structured data and error messages.
+    """Replaces credentials in tool outputs: text, files that are text, structured data and error messages.
 
     Args:
         patterns: Regular expressions of what to replace. By default the formats of several hundred vendors, keys,
@@ -149,11 +149,15 @@ class Redact(Hook):
 
     def _output(self, output: Output) -> Output:
         content = output.content
-        if isinstance(content, str):
-            content = self.clean(content)
-        else:
-            content = tuple(Text(self.clean(part.text)) if isinstance(part, Text) else part for part in content)
+        content = self.clean(content) if isinstance(content, str) else tuple(map(self._part, content))
         return Output(content, self.clean_data(output.structured))
+
+    def _part(self, part: Part) -> Part:
+        if isinstance(part, Text):
+            return Text(self.clean(part.text))
+        text = text_of_file(part)
+        cleaned = None if text is None else self.clean(text)
+        return part if cleaned is None or cleaned == text else replace(part, data=cleaned.encode("utf-8", "replace"))
 
     def clean_data(self, value: Any) -> Any:
         """Replace every match in the texts of plain data."""

@@ -10,7 +10,17 @@ from io import BytesIO
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from callwright.core.calls import ToolCall
-from callwright.core.content import WEB_IMAGES, File, Image, Part, Text, image_type, is_whole_image
+from callwright.core.content import (
+    WEB_IMAGES,
+    File,
+    Image,
+    Part,
+    Text,
+    image_type,
+    is_whole_image,
+    plain_media_type,
+    text_of_file,
+)
 from callwright.core.json import Json, JsonObject, compact, is_deep, make_object, parse_finite, refuse_constant, thaw
 from callwright.core.messages import History, Message, Thinking, encode_messages
 
@@ -322,10 +332,6 @@ _OTHER_NAMES = {
 }
 _PDF_HEADER_BYTES = 1024
 """Readers look for the header in so many bytes."""
-_TEXTUAL = frozenset(
-    "application/json application/xml application/yaml application/x-yaml application/toml application/javascript "
-    "application/x-sh application/sql image/svg+xml".split()
-)
 
 
 def fit_media(part: Part, images: Collection[str] = WEB_IMAGES, files: tuple[str, ...] = (PDF,)) -> Part:
@@ -358,7 +364,7 @@ def _is_damaged(data: bytes, media_type: str) -> bool:
 
 def _media_type(part: Image | File) -> str:
     """Return the media type, by the content where that is certain: servers refuse an image under another's name."""
-    plain = part.media_type.partition(";")[0].strip().lower()
+    plain = plain_media_type(part)
     return image_type(part.data) or _OTHER_NAMES.get(plain, plain)
 
 
@@ -378,7 +384,7 @@ def _name(part: Image | File) -> str:
 
 def file_text(part: Image | File) -> str:
     """Return a part as text for an API that does not accept it: its content if it is text, else a placeholder."""
-    name, media_type = _name(part), _media_type(part)
-    if media_type.startswith("text/") or media_type in _TEXTUAL or media_type.endswith(("+json", "+xml")):
-        return f"{name}:\n{part.data.decode(errors='replace')}"
-    return f"[{name}: {media_type}, {len(part.data)} bytes, which cannot be shown here]"
+    text = text_of_file(part)
+    if text is not None:
+        return f"{_name(part)}:\n{text}"
+    return f"[{_name(part)}: {_media_type(part)}, {len(part.data)} bytes, which cannot be shown here]"
