@@ -106,7 +106,7 @@ class Guards(Policy):
         if part.plan.dangers and part.command is None:
             return Deny(f"refused: {'; '.join(part.plan.dangers)}", source="guard danger")
         if part.command is None:
-            return None
+            return _ask_about_unread(part.plan)
         for folder, line in list_removed_folders(part.command, part.plan):
             what = "what find selects" if line else "what it is handed"
             if removal := self._judge_found((folder, os.path.realpath(folder)), line, part, what):
@@ -295,6 +295,12 @@ class Guards(Policy):
 
 def _ask_about_secret(verb: str, path: str) -> Ask:
     return Ask(f"would {verb} {make_printable(path)}, which may hold a private key or a password", _SECRET, firm=True)
+
+
+def _ask_about_unread(plan: ShellPlan) -> Ask | None:
+    if not plan.unread:
+        return None
+    return Ask(f"a part of the line cannot be checked: {plan.unread}", "guard unread line", firm=True)
 
 
 def _is_secret_by_folder(path: str) -> bool:

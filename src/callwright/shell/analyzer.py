@@ -18,6 +18,7 @@ from callwright.shell.filling import PARAMETERS, fill_variables
 from callwright.shell.findings import (
     MAX_FILLED_CHARS,
     STDIN_SCRIPT,
+    TOO_DEEP,
     Findings,
     FoundCommand,
     Judgement,
@@ -50,9 +51,10 @@ NOT_BASH = "it cannot be parsed as bash"
 OVERFILLED = f"its variables stand for more than {MAX_FILLED_CHARS:,} characters; split it into several lines"
 _READ_ONLY = Verdict.READ_ONLY
 _MAX_WRAPPERS = 24
-_MAX_BROKEN_BYTES = 2_000
-_MAX_JUDGED_GUESSES = 300
+_MAX_BROKEN_BYTES = 10_000
+_MAX_JUDGED_GUESSES = 1_000
 _MAX_SCRIPTS = 400
+OVERSPLIT = f"a rough split finds more than {_MAX_JUDGED_GUESSES:,} commands in it; split it into several lines"
 OVERNESTED = f"it holds more than {_MAX_SCRIPTS - 1} scripts; split it into several lines"
 
 
@@ -66,8 +68,8 @@ class LineAnalyzer:
         """Judge the commands of a script: the line itself, or one found inside it."""
         self.findings.scripts += 1
         if self.findings.scripts > _MAX_SCRIPTS:
-            self.findings.add_objection(OVERNESTED)
-            self.findings.add_danger(OVERNESTED)  # no rule and no guard sees what the others do
+            self.findings.give_up(OVERNESTED)
+            self.findings.add_danger(OVERNESTED)
             return
         if (plain := parsing.split_plain(text)) is not None:
             SyntaxWalker(b"", self.findings, context, self.judge_command).visit_plain(plain, folders)
@@ -80,6 +82,8 @@ class LineAnalyzer:
         outer, self.findings.misread = self.findings.misread, root is None or root.has_error
         if root is not None and not (root.has_error and len(source) > _MAX_BROKEN_BYTES):
             SyntaxWalker(source, self.findings, context, self.judge_command).visit(root, folders)
+        elif len(source) > parsing.SHORT_BYTES:  # no shell runs a shorter one, which would have been parsed in time
+            self.findings.give_up(NOT_BASH)
         misread, self.findings.misread = self.findings.misread, outer
         if misread:
             self._guess(text, context._replace(doubt="it was found by a rough split of a line that cannot be parsed"))
@@ -87,12 +91,13 @@ class LineAnalyzer:
     def _guess(self, text: str, context: ScriptContext) -> None:
         """Judge what a rough split finds in a script that cannot be parsed.
 
-        Nothing here can be allowed (every result carries a doubt); it exists so that deny rules still match.
+        Nothing here can be proven (every result carries a doubt); it exists so that deny rules and guards still match.
         """
         for place, words in enumerate(parsing.split_roughly(text)):
             if place < _MAX_JUDGED_GUESSES:
                 self.judge_command(FoundCommand(literal_words(words), " ".join(words), None, context))
             else:
+                self.findings.give_up(OVERSPLIT)
                 command = SimpleCommand(tuple(words), " ".join(words), inside=context.inside, reason=context.doubt)
                 self.findings.commands.append(command)
 
@@ -107,11 +112,17 @@ class LineAnalyzer:
         self._judge_words(found)
 
     def _judge_words(self, found: FoundCommand) -> None:
-        inner = unwrap(found.words) if len(found.context.wrappers) < _MAX_WRAPPERS else None
-        if inner is None:
-            self._judge_program(found)
-        else:
+        inner = unwrap(found.words)
+        if inner is not None and self._may_unwrap(found):
             self._judge_inner(found, inner)
+        else:
+            self._judge_program(found)
+
+    def _may_unwrap(self, found: FoundCommand) -> bool:
+        if len(found.context.wrappers) < _MAX_WRAPPERS:
+            return True
+        self.findings.give_up(TOO_DEEP)
+        return False
 
     def _judge_inner(self, found: FoundCommand, inner: InnerCommand) -> None:
         context = found.context
@@ -172,7 +183,7 @@ class LineAnalyzer:
             self._analyze_subscripts(plain, found)
         if plain in SETTERS:
             record_builtin(plain, found, self.findings)
-        if plain in self.findings.runners and len(found.words) > 1 and len(found.context.wrappers) < _MAX_WRAPPERS:
+        if plain in self.findings.runners and len(found.words) > 1 and self._may_unwrap(found):
             context = found.context._replace(wrappers=(*found.context.wrappers, plain), doubt="a function runs it")
             self.judge_command(found._replace(words=found.words[1:], context=context, redirects=Redirects()))
         if plain == "git":
@@ -290,7 +301,6 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
-_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1(?![^\s;&|)])")
 _CONTINUED = re.compile(r"(?<!\\)\\\n")
 
 
@@ -323,35 +333,33 @@ def analyze_uncached(line: str, folder: str) -> ShellPlan:
     """Analyze a line without the cache; `folder` must be absolute and normalized."""
     problem = _find_problem(line)
     findings = Findings(holds_texts=len(line) <= MAX_PROVEN_CHARS)
-    nested = _read_line(line, folder, findings)
+    _read_line(line, folder, findings)
     if findings.holds_texts:  # a longer line is never proven, and is read only once
         unspelled = any(map(sets_unspelled, findings.commands))
-        doubted = problem or nested or findings.objections or any(map(sets_unclear, findings.commands))
+        doubted = problem or findings.unread or findings.objections or any(map(sets_unclear, findings.commands))
         if unspelled or (findings.constants and doubted):
             filled = findings.commands
-            findings = Findings(findings.dangers, holds_texts=False, holds_globs=not unspelled)
-            nested = _read_line(line, folder, findings) or nested
+            findings = Findings(findings.dangers, findings.unread, holds_texts=False, holds_globs=not unspelled)
+            _read_line(line, folder, findings)
             # what runs if the variables do hold these texts, for rules and guards: a command more allows nothing;
             # in front, because the last command decides what the exit code means
             read = set(findings.commands)
             findings.commands[:0] = [command for command in dict.fromkeys(filled) if command not in read]
-    return _make_plan(line, findings, problem or nested)
+    return _make_plan(line, findings, problem or findings.unread)
 
 
-def _read_line(line: str, folder: str, findings: Findings) -> str:
-    """Record what a line does, and return why that is not all of it, or nothing."""
-    problem, start = "", frozenset((folder,))
+def _read_line(line: str, folder: str, findings: Findings) -> None:
+    """Record what a line does."""
     analyzer = LineAnalyzer(findings)
     for script in _split_scripts(line, findings):
         try:
-            analyzer.analyze_script(script, start, ScriptContext())
+            analyzer.analyze_script(script, frozenset((folder,)), ScriptContext())
         except (RecursionError, MemoryError, ValueError):
-            problem = "it is nested too deeply to analyze"
+            findings.give_up(TOO_DEEP)
     findings.add_danger(find_fork_bomb(line))
-    if findings.overfilled:  # no rule and no guard sees what the variables hide
+    if findings.overfilled:
+        findings.give_up(OVERFILLED)
         findings.add_danger(OVERFILLED)
-        problem = problem or OVERFILLED
-    return problem
 
 
 def _find_problem(line: str) -> str:
@@ -368,19 +376,14 @@ def _find_problem(line: str) -> str:
 def _split_scripts(line: str, findings: Findings) -> list[str]:
     """Return the scripts to analyze: the line as bash reads it, or only its two ends when it is far too long."""
     if len(line) > MAX_READ_CHARS:
+        findings.give_up(f"of more than {MAX_READ_CHARS:,} characters only the beginning and the end are searched")
         return [line[:_EDGE_CHARS], line[-_EDGE_CHARS:]]
     line = line.replace("\x00", "").replace("\r\n", "\n")
     if "\\\n" in line:
         if any(mark in line for mark in ("'", "#", "<<", "\\\\")):
             findings.add_objection("its line continuations are mixed with quotes, comments or heredocs")
         line = _CONTINUED.sub("", line)
-    return [_close_heredoc(line)]
-
-
-def _close_heredoc(line: str) -> str:
-    """Add the end of a heredoc that has neither text nor end: bash takes it for empty, the parser cannot read it."""
-    found = _HEREDOC.search(line) if line.count("<<") == 1 and "\n" not in line else None
-    return line if found is None else f"{line}\n{found[2]}\n"
+    return [parsing.close_heredoc(line)]
 
 
 def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
@@ -393,4 +396,5 @@ def _make_plan(line: str, findings: Findings, problem: str) -> ShellPlan:
     if not proven and verdict is not Verdict.UNKNOWN:
         verdict, reason = Verdict.UNKNOWN, problem or findings.objections[0]
     accesses = tuple(dict.fromkeys(access for command in commands for access in command.accesses))
-    return _plan(line, commands, accesses, verdict, problem or reason, proven, tuple(findings.dangers), problem)
+    dangers, unread = tuple(findings.dangers), findings.unread
+    return _plan(line, commands, accesses, verdict, problem or reason, proven, dangers, problem, unread)

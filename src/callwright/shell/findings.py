@@ -280,6 +280,7 @@ class FoundCommand(NamedTuple):
     """Folders whose files the command receives without their names standing in the line."""
 
 
+TOO_DEEP = "it is nested too deeply to analyze"
 MAX_FILLED_CHARS = 100_000
 """A line whose variables stand for more text than this is refused: filled in, a short line may become gigabytes."""
 _MAX_VALUES = 4
@@ -289,10 +290,14 @@ _MAX_JOINED = 64
 class Findings:
     """Everything found in one line; scripts inside scripts add to the same findings."""
 
-    def __init__(self, dangers: Sequence[str] = (), *, holds_texts: bool = True, holds_globs: bool = True) -> None:
+    def __init__(
+        self, dangers: Sequence[str] = (), unread: str = "", *, holds_texts: bool = True, holds_globs: bool = True
+    ) -> None:
         self.commands: list[SimpleCommand] = []
         self.objections: list[str] = []
         self.dangers = list(dangers)
+        self.unread = unread
+        """Why a part of the line was not looked at; empty if all of it was."""
         self.holds_texts, self.holds_globs = holds_texts, holds_globs
         """Whether variables may be replaced by the texts they hold, and those of loops by the glob they run over."""
         self.repeated = 0
@@ -357,6 +362,10 @@ class Findings:
     def list_possible(self, name: str) -> list[tuple[str, ...]]:
         """Return all values that a variable may hold as far as the line tells."""
         return list(dict.fromkeys([*self.joined.get(name, ()), *self.values.get(name, ())]))
+
+    def give_up(self, reason: str) -> None:
+        """Record that a part of the line is not looked at, so that no rule and no guard sees what it does."""
+        self.unread = self.unread or reason
 
     def doubt_parser(self, reason: str) -> None:
         """Record that the syntax tree is wrong: nothing is proven, and a rough split adds to the commands."""

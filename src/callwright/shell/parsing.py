@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node, Parser
 
-_SHORT_BYTES = 300
+SHORT_BYTES = 300
+"""What is shorter is always parsed in time."""
 _CHUNK_BYTES = 1024
 _SECONDS = 0.015
 _SECONDS_PER_BYTE = 3e-7  # ten times what well-formed source takes
@@ -41,7 +42,7 @@ def parse_source(source: bytes) -> Node | None:
     if _NO_START.match(source):
         return None
     source = _BEYOND_ASCII.sub(_mask, source)
-    if len(source) <= _SHORT_BYTES:
+    if len(source) <= SHORT_BYTES:
         return _parser().parse(source).root_node
     return _parse_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
 
@@ -67,6 +68,15 @@ def _parse_in_time(source: bytes, deadline: float) -> Node | None:
 
     root = _parser().parse(read).root_node
     return None if late else root
+
+
+_HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1(?![^\s;&|)])")
+
+
+def close_heredoc(line: str) -> str:
+    """Add the end of a heredoc that has neither text nor end: bash takes it for empty, the parser cannot read it."""
+    found = _HEREDOC.search(line) if line.count("<<") == 1 and "\n" not in line else None
+    return line if found is None else f"{line}\n{found[2]}\n"
 
 
 _PLAIN_SCRIPT = re.compile(r"[A-Za-z0-9_./:=,+%@^; -]+\Z")

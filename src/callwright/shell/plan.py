@@ -132,6 +132,8 @@ class ShellPlan:
     variables that stand for more text than can be checked."""
     problem: str = ""
     """Why the line could not be analyzed, or empty."""
+    unread: str = ""
+    """Why it may run commands that are not listed: the analysis gave up on a part of it; empty if it did not."""
 
 
 def starts_with(command: SimpleCommand, beginnings: Iterable[str]) -> str:

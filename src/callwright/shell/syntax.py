@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from callwright.shell import parsing
 from callwright.shell.command_reader import CommandReader, Exits
 from callwright.shell.constants import is_set_once
-from callwright.shell.findings import Findings, FoundCommand, ScriptContext, find_xargs_input
+from callwright.shell.findings import TOO_DEEP, Findings, FoundCommand, ScriptContext, find_xargs_input
 from callwright.shell.reader import plain_pattern
 from callwright.shell.words import Folders, Word, merge_folders
 
@@ -46,7 +46,7 @@ class SyntaxWalker(CommandReader):
         if method is None:
             return self._visit_unknown(node, folders)
         if self._depth > _MAX_DEPTH:
-            self.findings.add_objection("it is nested too deeply")
+            self.findings.give_up(TOO_DEEP)
             self.sweep(node, folders)
             return None, None
         self._depth += 1
