@@ -300,9 +300,29 @@ def test_long_hostile_message_is_read_in_linear_time(piece: str):
         "<tool_calls>{",
         "```json\n{",
         "<|tool_call_begin|>read",
+        "commentary to=read",
     ],
 )
 def test_long_text_after_an_opening_is_read_in_linear_time(opening: str, piece: str):
     began = process_time()
     assert read_text_calls(f"{opening}{piece * (40_000 // len(piece))}?", TOOLS) is None
     assert process_time() - began < 1  # a quadratic reader takes 3 to 60 s
+
+
+@pytest.mark.parametrize("piece", [":", "tool:", "Action: read ", "a:\n"])
+def test_many_labels_are_searched_in_linear_time(piece: str):
+    began = process_time()
+    assert find_call_in_prose(f"read{piece * (60_000 // len(piece))}", TOOLS) is None
+    assert process_time() - began < 2  # a quadratic search takes 5 to 20 s
+
+
+@pytest.mark.parametrize("count", [4, 100, 3_000])
+def test_braces_in_braces_are_read_in_linear_time(count: int):
+    began = process_time()
+    inner = '"path": "a.py"'
+    if count == 4:
+        assert read_lenient("{" * count + inner + "}" * count) == {"path": "a.py"}
+    else:
+        with pytest.raises(NotJson):
+            read_lenient("{" * count + inner + "}" * count)
+    assert process_time() - began < 1  # with two readings of each pair, a hundred take minutes

@@ -31,6 +31,7 @@ _BACKSLASH = "inside a string, write ' and ` as they are, and a backslash as \\\
 _SURROGATE = "a \\u escape is only half of a character: write the characters themselves"
 _MOST_DEPTH = 100
 _MOST_REPEATS = 8
+_MOST_DOUBLINGS = 4
 _TAIL_CHARS = 200
 _TEMPLATE = r"\s|<\|[^|<>\"]*\|>|</?(?:tool_calls?|function_calls?|tools?|s)>|</(?:function|parameter|invoke)>"
 _BEFORE, _AFTER = re.compile(rf"\A(?:{_TEMPLATE})+"), re.compile(rf"(?:{_TEMPLATE}|;)+\Z")
@@ -132,21 +133,26 @@ def strip_end(text: str, pattern: re.Pattern[str]) -> str:
     return (kept + pattern.sub("", tail)).rstrip()
 
 
-def _read_body(body: str) -> Any:
-    if body.startswith("{{") and body.endswith("}}"):
-        return _read_doubled(body)
+def _read_body(body: str, doublings: int = _MOST_DOUBLINGS) -> Any:
+    if doublings and body.startswith("{{") and body.endswith("}}"):
+        return _read_doubled(body, doublings - 1)
     reader = _Reader(body)
     value = reader.read_value(0)
     reader.read_rest(value)
     return value
 
 
-def _read_doubled(body: str) -> Any:
-    """Read `{{…}}`, in which all braces or only the outer ones were doubled by a template."""
+def _read_doubled(body: str, doublings: int) -> Any:
+    """Read `{{…}}`, in which all braces or only the outer ones were doubled by a template.
+
+    Args:
+        body: The text.
+        doublings: How often what is read may be doubled again; each has two readings.
+    """
     readings: list[Any] = []
     for text in (body[1:-1], body.replace("{{", "{").replace("}}", "}")):
         try:
-            readings.append(_read_body(text))
+            readings.append(_read_body(text, doublings))
         except NotJson:
             continue
     if len({canonical(reading) for reading in readings}) != 1:

@@ -46,11 +46,14 @@ _GEMMA = re.compile(
 )
 _ELEMENT = re.compile(r"\s*<(?P<name>[A-Za-z][\w-]*)>(?P<body>.*?)</(?P=name)>\s*", re.DOTALL)
 LABELLED = (
-    r"(?i:\b(?:action|tool|function)(?:[ _](?:name|call|use))?)[*`]{0,3}:[ \t*`]{0,9}(?P<name>[\w.:-]+)[*`]{0,3}"
+    r"(?i:\b(?:action|tool|function)(?:[ _](?:name|call|use))?)[*`]{0,3}:[ \t*`]{0,9}(?P<name>[\w.:-]{1,256}+)[*`]{0,3}"
     r"[\s,;]{0,9}[*`]{0,3}(?i:(?:action[ _]input|arguments|parameters|args|params|input)\b)?[*`]{0,3}[:=]?[*`]{0,3}"
     r"\s{0,9}(?:```\w{0,9}\s{0,9})?(?=\{)"
 )
-"""The beginning of a call whose tool and arguments have labels, on one line or on two: `Tool: read Arguments: {…`."""
+"""The beginning of a call whose tool and arguments have labels, on one line or on two: `Tool: read Arguments: {…`.
+
+Its name has an end: in a text of many labels, each would be tried as the name of the one before it.
+"""
 _ACTION = re.compile(rf"\A(?:Thought:[^\n]*\n+)?[ \t*`]*{LABELLED}(?P<body>.*)\Z", re.DOTALL)
 _OPENING = re.compile(
     r"<(?P<tag>[\w:]*function_calls|tool_calls|[\w:]*invoke(?=[\s>])|[A-Za-z][\w-]*(?=>))"

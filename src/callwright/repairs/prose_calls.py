@@ -43,7 +43,7 @@ _ATTEMPTS = (
         re.MULTILINE,
     ),
     re.compile(LABELLED),
-    re.compile(r"^[ \t`*]*(?:[Cc]all(?:ing)?[ ])?(?P<name>[\w.:-]+)[ :]*\{\s*[\"']\w+[\"']\s*:", re.MULTILINE),
+    re.compile(r"^[ \t`*]*(?:[Cc]all(?:ing)?[ ])?(?P<name>[\w.:-]{1,256}+)[ :]*\{\s*[\"']\w+[\"']\s*:", re.MULTILINE),
 )
 """Beginnings of calls, each with the name of a tool: found only if the tool is known."""
 _WHOLE = re.compile(r"(?:```\w*\s*)?(?:await\s+|\w+\s*=\s*)?(?:print\()?(?P<name>[\w.]+)\(.*\)\s*(?:```)?", re.DOTALL)

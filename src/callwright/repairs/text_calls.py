@@ -40,8 +40,8 @@ _TOKENS_FROM_END = re.compile(r"(?:\s*>\|[^|]*\|<)*")
 """Further tokens, in a text that is reversed: a search for their first one from the beginning is quadratic."""
 _NAMESPACED = re.compile(r"<(?P<tag>\w+:(?:tool|function)_calls?)>(?P<body>.*?)</(?P=tag)>", re.DOTALL)
 HARMONY = re.compile(
-    r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*"
-    r"(?:<\|constrain\|>\s*json|json|code)?\s*<\|message\|>(?P<body>.*?)(?:<\|(?:call|end)\|>|\Z)\s*",
+    r"(?:<\|start\|>assistant)?\s*(?:<\|channel\|>)?(?:commentary|analysis)\s+to=(?P<name>[\w.:-]+)\s*+"
+    r"(?:(?:<\|constrain\|>\s*json|json|code)\s*+)?<\|message\|>(?P<body>.*?)(?:<\|(?:call|end)\|>|\Z)\s*",
     re.DOTALL,
 )
 _HARMONY_THOUGHT = re.compile(
