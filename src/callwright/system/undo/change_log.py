@@ -371,12 +371,10 @@ class ChangeLog:
     def _recover(self, lines: Sequence[Line]) -> None:
         """Take back a restore that a killed process left half done."""
         restored = {line["restored"] for line in lines if "restored" in line}
-        for line in lines:
-            if "restoring" in line:
-                try:
-                    recover(line["steps"], finished=line["restoring"] in restored)
-                except (OSError, ToolError, UndoError) as error:
-                    self.problem = f"an interrupted undo could not be taken back: {describe_failure(error)}"
+        try:
+            recover(((line["restoring"], line["steps"]) for line in lines if "restoring" in line), restored)
+        except (OSError, ToolError, UndoError) as error:
+            self.problem = f"an interrupted undo could not be taken back: {describe_failure(error)}"
 
     def _make_room(self) -> None:
         """Forget the oldest turns while much is kept; the current one stays."""

@@ -1,8 +1,11 @@
 """Restores the states of several paths: all of them, or none.
 
-    prepare    every content is read, checked and written to a staging folder on the same file system; nothing shows
-    announce   the steps are written to the journal, so that the next process can take them back
-    perform    each old entry is moved to the staging folder and each new one out of it; folders are made and removed
+    prepare    every content that no replaced file has is read, checked and written to a staging folder on the same
+               file system; nothing shows
+    announce   the steps are written to the journal, so that the next process can take them back; it does so if the
+               staging folder exists
+    perform    each old entry is moved to the staging folder and each new one out of it, so that a file that was moved
+               is moved back; folders are made and removed
     finish     the staging folder with the old entries is deleted
 
 A failure, or a crash in between, takes back the steps that were done. No link is followed on the way to a path.
@@ -10,22 +13,19 @@ A failure, or a crash in between, takes back the steps that were done. No link i
 
 import errno
 import os
-import secrets
-import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from callwright.core.errors import ToolError
-from callwright.system.atomic_write import give_owner
 from callwright.system.paths import open_beneath, opened, parent_folder
 from callwright.system.undo.kept_content import ABSENT, ContentFolder, EntryState, NotKept, UndoError, read_state
+from callwright.system.undo.staging import ReusableFiles, Staging, remove_staging
 
 Step = list[Any]
-_STAGING = ".callwright-undo-"
 _HANDLE = getattr(os, "O_PATH", os.O_RDONLY)
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.ENOSYS, errno.EMLINK})
 
@@ -55,12 +55,12 @@ class Restored:
 
     def finish(self) -> None:
         """Delete the old entries."""
-        _remove_staging(self.staging)
+        remove_staging(self.staging)
 
     def roll_back(self) -> None:
         """Take every step back."""
         _take_back(self.steps)
-        _remove_staging(self.staging)
+        remove_staging(self.staging)
 
 
 def restore(
@@ -72,20 +72,22 @@ def restore(
         restorations: What to restore; `current` must be what the paths are.
         kept: Has the contents.
         home: A private folder, for staging where it is on the same file system.
-        announce: Records the steps, before the first is done.
+        announce: Records the steps before the first is done, and each staging folder before it is made.
 
     Raises:
         UndoError: A content is damaged, a path was changed meanwhile, or a step failed; nothing was changed.
         OSError: The contents cannot be written; nothing was changed.
         Unsafe: A folder on the way is a link; nothing was changed.
     """
-    staging = _Staging(restorations, home)
+    staging = Staging([each.path for each in restorations], home, lambda folder: announce([["prepare", folder]]))
     steps: list[Step] = []
     try:
+        staging.open()
         steps = list(_plan_steps(restorations, staging, kept))
+        staging.sync()
         announce([["stage", folder] for folder in staging.folders] + steps)
     except BaseException:
-        _remove_staging(staging.folders)
+        remove_staging(staging.folders)
         raise
     done: list[Step] = []
     result = Restored(done, staging.folders)
@@ -100,69 +102,45 @@ def restore(
     return result
 
 
-def recover(steps: Sequence[Step], *, finished: bool) -> None:
-    """Complete what a killed process left: take its steps back, or delete the staging folder of finished ones.
+def recover(announced: Iterable[tuple[str, Sequence[Step]]], finished: Container[str]) -> None:
+    """Complete what killed processes left: take their steps back, or delete the staging folders of finished ones.
+
+    Args:
+        announced: What restores have announced, with their ids.
+        finished: The ids of those that were finished.
 
     Raises:
         UndoError: A path was changed since, so that a step cannot be taken back.
         OSError: A step cannot be taken back.
     """
-    staging = [step[1] for step in steps if step[0] == "stage"]
+    restores: dict[str, list[Step]] = {}
+    for restore_id, steps in announced:
+        restores.setdefault(restore_id, []).extend(steps)
+    failure: Exception | None = None
+    for restore_id, steps in restores.items():
+        try:
+            _recover_one(steps, finished=restore_id in finished)
+        except (OSError, ToolError, UndoError) as error:
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+def _recover_one(steps: Sequence[Step], *, finished: bool) -> None:
+    # `prepare` was announced before the folder was made, `stage` together with the steps that use it
+    staging = [step[1] for step in steps if step[0] in ("prepare", "stage")]
     if not any(map(os.path.lexists, staging)):
         return
     if not finished:
-        _take_back([step for step in steps if step[0] != "stage"])
-    _remove_staging(staging)
+        _take_back([step for step in steps if step[0] not in ("prepare", "stage")])
+    remove_staging(staging)
 
 
-class _Staging:
-    """One private folder per file system that is restored to."""
-
-    def __init__(self, restorations: Sequence[Restoration], home: Path) -> None:
-        self.folders: list[str] = []
-        self._home = home
-        self._by_device: dict[int, str] = {}
-        self._count = 0
-        # the folder above the outermost path exists, or it would be a path itself
-        self._outermost = sorted((each.path for each in restorations), key=lambda path: path.count("/"))
-
-    def name_for(self, path: str) -> str:
-        """Return an unused name in the staging folder of the path's file system."""
-        device = _device(path)
-        if device not in self._by_device:
-            self._by_device[device] = self._make(device)
-        self._count += 1
-        return f"{self._by_device[device]}/{self._count}"
-
-    def _make(self, device: int) -> str:
-        name = f"{_STAGING}{secrets.token_hex(6)}"
-        place = self._home
-        if place.stat().st_dev != device:
-            place = next(Path(path).parent for path in self._outermost if _device(path) == device)
-        folder = place / name
-        with parent_folder(folder) as above:
-            os.mkdir(name, 0o700, dir_fd=above)
-        self.folders.append(str(folder))
-        return str(folder)
-
-
-def _device(path: str) -> int:
-    device = -1
-    for folder in reversed(Path(path).parents):
-        try:
-            found = folder.lstat()
-        except OSError:
-            break
-        if not stat.S_ISDIR(found.st_mode):  # nothing counts that lies behind a link
-            break
-        device = found.st_dev
-    return device
-
-
-def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: ContentFolder) -> Iterator[Step]:
+def _plan_steps(restorations: Sequence[Restoration], staging: Staging, kept: ContentFolder) -> Iterator[Step]:
     """Yield the steps in order; contents are staged on the way."""
     inwards = sorted(restorations, key=lambda each: each.path)
     outwards = inwards[::-1]
+    reusable = ReusableFiles(each.target for each in restorations)
     for each in inwards:  # a folder must be writable before its entries can be changed
         if each.current.kind == "folder":
             opened = (each.target.mode if each.target.kind == "folder" else each.current.mode) | 0o700
@@ -170,7 +148,9 @@ def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: Co
                 yield ["chmod", each.path, each.current.mode, opened]
     for each in outwards:
         if each.current.kind in ("file", "link", "special") and not each.mode_only:
-            yield ["away", each.path, staging.name_for(each.path), each.current.mode]
+            name = staging.name_for(each.path)
+            reusable.offer(each.path, each.current, name)
+            yield ["away", each.path, name, each.current.mode]
         elif each.current.kind == "folder" and each.target.kind != "folder":
             yield ["rmdir", each.path, each.current.mode | 0o700, each.target == ABSENT]
     for each in inwards:
@@ -180,33 +160,16 @@ def _plan_steps(restorations: Sequence[Restoration], staging: _Staging, kept: Co
         if each.mode_only:
             yield ["chmod", each.path, each.current.mode, each.target.mode]
         elif each.target.kind in ("file", "link"):
-            yield ["place", _stage(each, staging, kept), each.path, each.target.content]
+            name = staging.name_for(each.path)
+            reused = reusable.take(each.target, name)
+            if not reused:
+                staging.create(name, each.path, each.target, kept)
+            yield ["place", reused or name, each.path, each.target.content]
     for each in outwards:
         if each.target.kind == "folder":
             before = each.target.mode | 0o700 if each.current.kind == "folder" else 0o700
             if before != each.target.mode:
                 yield ["chmod", each.path, before, each.target.mode]
-
-
-def _stage(each: Restoration, staging: _Staging, kept: ContentFolder) -> str:
-    """Create the new entry in the staging folder."""
-    name, target = staging.name_for(each.path), each.target
-    # a command in the background may have put a link in the place of the staging folder
-    with parent_folder(Path(name)) as folder:
-        if target.kind == "link":
-            os.symlink(target.content, os.path.basename(name), dir_fd=folder)
-            return name
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        new = open_beneath(folder, os.path.basename(name), flags)
-    with opened(new) as descriptor:
-        os.fchmod(descriptor, 0o600)
-        try:
-            kept.copy_to(target.content, descriptor)
-        except UndoError as error:
-            raise UndoError(f"nothing was restored: {each.path}: {error}") from None
-        give_owner(descriptor, *target.owner, target.mode)
-        os.fsync(descriptor)
-    return name
 
 
 def _perform_or_name(step: Step, result: Restored) -> None:
@@ -277,13 +240,14 @@ def _change_mode(path: str, mode: int) -> None:
             os.chmod(f"/proc/self/fd/{handle}", mode)
 
 
-def _check_replaced(restorations: Sequence[Restoration], steps: Iterable[Step]) -> None:
+def _check_replaced(restorations: Sequence[Restoration], steps: Sequence[Step]) -> None:
     """Check that what was moved away is what was compared before: another program may have written meanwhile."""
     current = {each.path: each.current for each in restorations}
+    placed = {step[1]: step[2] for step in steps if step[0] == "place"}
     for step in steps:
         if step[0] == "away":
             expected = current[step[1]]
-            found = read_state(Path(step[2]))
+            found = read_state(Path(placed.get(step[2], step[2])))
             # a mode is shared with hard links, which other steps may have changed
             if expected.kind != "special" and (found.kind, found.content) != (expected.kind, expected.content):
                 raise UndoError(f"nothing was restored: {step[1]} is being changed by another program; try again")
@@ -292,35 +256,46 @@ def _check_replaced(restorations: Sequence[Restoration], steps: Iterable[Step]) 
 def _take_back(steps: Sequence[Step]) -> None:
     """Take steps back, last first; a step that was not done is left out."""
     failure: Exception | None = None
+    origins = {step[2]: step[1] for step in steps if step[0] == "away"}
+    made = {step[1] for step in steps if step[0] == "mkdir"}
     for step in reversed(steps):
         try:
-            _take_back_one(step)
+            if step[0] == "chmod" and step[1] in made and not _is_folder(step[1]):
+                continue  # what the folder was to replace is still there
+            _take_back_one(step, origins)
         except (OSError, ToolError, UndoError, NotKept) as error:  # the other steps are taken back all the same
             failure = failure or error
     if failure is not None:
         raise UndoError(f"it could not be taken back completely: {failure}") from failure
 
 
-def _take_back_one(step: Step) -> None:
+def _take_back_one(step: Step, origins: Mapping[str, str]) -> None:
     match step:
         case ["away", str(path), str(staged), int(mode)] if _exists(staged):
-            _place(staged, path)
+            if _are_one_file(staged, path):  # a process was killed that took it back
+                _remove_name(staged)
+            else:
+                _place(staged, path)
             if mode:  # links have none; files in our private folder may have lost theirs meanwhile
                 _change_mode(path, mode)
         case ["place", str(staged), str(path), str(content)] if _exists(path):
-            if not _exists(staged):
+            if not _exists(staged) and staged in origins:  # a file that was moved, or was not yet moved away
+                if read_state(Path(origins[staged])).content != content:
+                    _rename(path, staged)
+            elif not _exists(staged):
                 if read_state(Path(path)).content != content:
                     raise UndoError(f"{path} was changed since")
                 _rename(path, staged)
-            elif os.path.samestat(os.lstat(staged), os.lstat(path)):  # linked, and not unlinked yet
+            elif _are_one_file(staged, path):  # linked, and not unlinked yet
                 _remove_name(path)
         case ["mkdir", str(path)]:
             with suppress(OSError), parent_folder(Path(path)) as folder:
                 os.rmdir(os.path.basename(path), dir_fd=folder)
-        case ["rmdir", str(path), int(mode), _] if not _exists(path):
-            with parent_folder(Path(path)) as folder:
+        case ["rmdir", str(path), int(mode), _]:
+            with suppress(FileExistsError), parent_folder(Path(path)) as folder:
                 os.mkdir(os.path.basename(path), 0o700, dir_fd=folder)
-            _change_mode(path, mode)
+            if _is_folder(path):
+                _change_mode(path, mode)
         case ["chmod", str(path), int(mode), _] if _exists(path):
             _change_mode(path, mode)
         case _:
@@ -329,21 +304,25 @@ def _take_back_one(step: Step) -> None:
 
 def _exists(path: str) -> bool:
     """Whether there is something at a path, following no link."""
+    return _find_mode(path) is not None
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(_find_mode(path) or 0)
+
+
+def _find_mode(path: str) -> int | None:
     try:
         with parent_folder(Path(path)) as folder:
-            os.stat(os.path.basename(path), dir_fd=folder, follow_symlinks=False)
+            return os.stat(os.path.basename(path), dir_fd=folder, follow_symlinks=False).st_mode
     except (OSError, ToolError):
-        return False
-    return True
+        return None
+
+
+def _are_one_file(one: str, other: str) -> bool:
+    return _exists(one) and _exists(other) and os.path.samestat(os.lstat(one), os.lstat(other))
 
 
 def _remove_name(path: str) -> None:
     with parent_folder(Path(path)) as folder:
         os.unlink(os.path.basename(path), dir_fd=folder)
-
-
-def _remove_staging(folders: Iterable[str]) -> None:
-    for folder in folders:
-        if os.path.basename(folder).startswith(_STAGING):  # the name comes from a file
-            with suppress(OSError):
-                shutil.rmtree(folder)
