@@ -1,6 +1,7 @@
 """Commands as processes: output, exit codes, time limits, and that nothing outlives them."""
 
 import asyncio
+import gc
 import os
 import resource
 import signal
@@ -349,6 +350,18 @@ async def test_commands_leak_no_descriptors_or_threads():
     before = used()
     await asyncio.gather(*(run(command("echo; sleep 0.01 & true")) for _ in range(30)))
     await until(lambda: used() <= before)
+
+
+async def test_polls_of_a_running_command_leave_nothing():
+    running = Running(command("sleep 30"))
+    gc.collect()
+    before = sum(isinstance(each, asyncio.Future) for each in gc.get_objects())
+    for _ in range(50):
+        assert await running.wait_at_most(0) is None
+    gc.collect()
+    assert sum(isinstance(each, asyncio.Future) for each in gc.get_objects()) <= before
+    running.stop()
+    await running.wait()
 
 
 def used() -> tuple[int, int]:

@@ -5,12 +5,14 @@ import gc
 import os
 import shutil
 import subprocess
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.waiting import until
+from tests.waiting import LONG_SECONDS, until
 
 from callwright.core.access import Confinement, RunCommand, WritePath
 from callwright.core.calls import (
@@ -434,6 +436,60 @@ async def test_collected_session_stops_jobs(tmp_path: Path):
         gc.collect()  # an executor and its parts know each other
         await asyncio.sleep(0.01)
     assert ended.result().reason == "stopped"
+
+
+async def test_closed_session_leaves_no_private_folder(shell: Shell):
+    session = ShellSession.of(shell.state, "")
+    await shell("sleep 4242.7", background=True)
+    folder = session.scratch
+    (folder / "left").write_text("x")
+    session.close()
+    assert not folder.exists()
+    assert await shell.says("echo again") == "again\nexit code: 0"
+    assert session.scratch != folder and session.scratch.is_dir()
+    session.close()
+
+
+async def test_collected_session_leaves_no_private_folder():
+    sessions = [ShellSession() for _ in range(3)]
+    folders = [session.scratch for session in sessions]
+    sessions[0].add(
+        "true", Running(Command(("sleep", "4242.8"), "/", {})), walled=WalledJob(Confinement.READ_ONLY, "/")
+    )
+    sessions.clear()
+    await until(lambda: not any(folder.exists() for folder in folders))
+    assert left_of("4242.8") == ""
+
+
+def test_forked_child_keeps_the_private_folder():
+    program = """
+        import os, threading, time
+        from callwright.toolbox.bash.jobs import ShellSession
+        session = ShellSession()
+        folder = session.scratch
+        child = os.fork()
+        if child == 0:
+            del session
+            os._exit(threading.active_count() != 1 or not folder.is_dir())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        del session
+        while folder.exists():
+            time.sleep(0.01)
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=LONG_SECONDS)
+
+
+async def test_jobs_that_were_read_do_not_pile_up():
+    ended = Running(Command(("true",), "/", {}))
+    await ended.wait()
+    unread = Running(Command(("echo", "unread"), "/", {}))
+    await unread.wait()
+    session, walled = ShellSession(), WalledJob(Confinement.READ_ONLY, "/")
+    session.add("echo unread", unread, walled=walled)
+    added = [session.add("true", ended, walled=walled).id for _ in range(500)]
+    assert added == [str(number) for number in range(2, 502)] and session.find("501").line == "true"
+    assert session.find("1").read_new() == "unread\n"
+    assert len(session.jobs) < 100
 
 
 async def test_commands_run_in_the_sandbox(tmp_path: Path):

@@ -632,6 +632,26 @@ async def test_session_that_waits_or_has_jobs_is_not_closed(project: Path, tmp_p
     await quiet.hosts.aclose()
 
 
+async def test_session_whose_jobs_have_ended_is_closed(project: Path, tmp_path: Path) -> None:
+    job = AssistantMessage((ToolCall("c", "bash", {"command": "echo hi", "background": True}),), "calls")
+    read = AssistantMessage((ToolCall("d", "bash_output", {"id": "1", "wait_seconds": 60}),), "calls")
+    quiet = Quiet(Locations.of(project, home=tmp_path / "home"), job, "started", read, "read")
+    hosted = await quiet.hosts.open("one")
+    hosted.say("hi")
+    shell = ShellSession.of(quiet.opened[0].agent.state("one"), "one")
+    await until(lambda: (shell.jobs and hosted.live.state == "idle") or len(hosted.live.questions))
+    for question in hosted.live.questions.fields():  # where no sandbox holds it
+        hosted.live.questions.settle(question["id"], Approve(), "page")
+    await until(lambda: shell.jobs and shell.jobs[0].running.ended is not None and hosted.live.state == "idle")
+    await quiet.pass_minutes(100)
+    assert quiet.hosts.find("one") is hosted  # its output is still to be read
+    hosted.say("read it")
+    await until(lambda: shell.jobs[0].settled and hosted.live.state == "idle")
+    await quiet.pass_minutes(100)
+    assert quiet.hosts.find("one") is None
+    await quiet.hosts.aclose()
+
+
 async def test_fork_rename_and_delete(serve: Serve) -> None:
     async with serve() as web:
         await fill(web, 2)

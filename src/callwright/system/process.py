@@ -132,6 +132,8 @@ class Running:
 
     async def wait_at_most(self, seconds: float) -> CommandResult | None:
         """Wait for the end at most that long; return None if the command still runs."""
+        if seconds <= 0:  # most polls: each wait would leave a callback behind until the command ends
+            return self.ended
         waiting = asyncio.wrap_future(self._future)
         await asyncio.wait({waiting}, timeout=seconds)
         if waiting.done():

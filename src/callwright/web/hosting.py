@@ -110,7 +110,8 @@ class HostedSession:
             return False
         if not self._prompts.empty() or self.live.state != "idle" or self._telling:
             return False
-        if ShellSession.of(self._app.agent.state(self.session_id), self.session_id).jobs:
+        shell = ShellSession.of(self._app.agent.state(self.session_id), self.session_id)
+        if not all(job.settled for job in shell.jobs):
             return False  # commands in the background, whose output is read later
         return asyncio.get_running_loop().time() - self._used_at >= seconds
 

@@ -1,11 +1,12 @@
 """The shell of a session (its folder and background jobs) and the tools `bash_output` and `bash_kill`."""
 
 import os
+import shutil
 import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ from callwright.toolbox.bash.command_output import LEFT
 from callwright.toolbox.bash.wall_stops import is_allowed_outside, make_outside_question
 
 _MAX_JOBS = 32
+_MAX_READ_JOBS = 64
+"""How many jobs are kept that have ended and whose whole output was read."""
 _MAX_WAIT_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
 _FOLDER_CHARS = 1_000
@@ -74,6 +77,11 @@ class Job:
             return True
 
     @property
+    def settled(self) -> bool:
+        """Whether it has ended and all of its output was read."""
+        return self.running.ended is not None and self.read_chars >= self.running.output.chars
+
+    @property
     def status(self) -> str:
         """Whether it runs and how it ended, for the model."""
         ended = self.running.ended
@@ -92,16 +100,18 @@ class Job:
 
 
 class ShellSession:
-    """The shell of one session. Closing or garbage-collecting it stops its jobs."""
+    """The shell of one session. Closing or garbage-collecting it stops its jobs and removes its private folder."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
         self._owner: str | None = None
         self._others: dict[str, ShellSession] = {}
-        self._scratch: Path | None = None
+        self._scratch: list[Path] = []
+        """The private folder; another one if it was removed."""
         self._jobs: dict[str, Job] = {}
+        self._started = 0
         self._lock = threading.Lock()
-        self._finalizer = weakref.finalize(self, _stop_all, self._jobs)
+        self._finalizer = weakref.finalize(self, _end, self._jobs, self._scratch, os.getpid())
 
     @classmethod
     def of(cls, state: State, session_id: str) -> "ShellSession":
@@ -119,9 +129,9 @@ class ShellSession:
     @property
     def scratch(self) -> Path:
         """The private folder that the session's commands see as `/tmp`."""
-        if self._scratch is None or not self._scratch.is_dir():
-            self._scratch = Path(tempfile.mkdtemp(prefix="session-", dir=output_folder()))
-        return self._scratch
+        if not self._scratch or not self._scratch[-1].is_dir():
+            self._scratch[:] = [Path(tempfile.mkdtemp(prefix="session-", dir=output_folder()))]
+        return self._scratch[-1]
 
     def move(self, report: str, workspace: Workspace, ran_in: Path) -> str:
         """Let the next line run in the folder that a line ended in, and return a note for the model.
@@ -148,13 +158,17 @@ class ShellSession:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs of the session, also those that ended, oldest first."""
+        """The jobs of the session, also those that ended, oldest first; of those read to their end only the last."""
         return tuple(self._jobs.values())
 
     def add(self, line: str, running: Running, *, walled: WalledJob) -> Job:
         """Add a command that was started in the background."""
         with self._lock:
-            job = Job(str(len(self._jobs) + 1), line, running, walled)
+            self._started += 1
+            job = Job(str(self._started), line, running, walled)
+            settled = [each.id for each in self._jobs.values() if each.settled]
+            for job_id in settled[:-_MAX_READ_JOBS]:  # each holds its output, and a session may last for months
+                del self._jobs[job_id]
             self._jobs[job.id] = job
         return job
 
@@ -181,19 +195,36 @@ class ShellSession:
         return job
 
     def close(self) -> None:
-        """Stop all jobs and wait until they have ended."""
+        """Stop all jobs, wait until they have ended and remove the private folder."""
         for other in tuple(self._others.values()):
             other.close()
         _stop_all(self._jobs)
-        deadline = time.monotonic() + _CLOSE_SECONDS
-        for job in self.jobs:
-            with suppress(Exception):  # a job that failed to start, or that does not end in time
-                job.running.wait_blocking(max(0.0, deadline - time.monotonic()))
+        _clear(self.jobs, self._scratch)
 
 
-def _stop_all(jobs: dict[str, Job]) -> None:
+def _end(jobs: Mapping[str, Job], scratch: Sequence[Path], process_id: int) -> None:
+    """Stop the jobs of a shell that is gone, and remove its folder: it would stay until the process exits."""
+    _stop_all(jobs)
+    if scratch and os.getpid() == process_id:  # a child of ours must not remove what we use
+        # in a thread, because the garbage collector may call this in an event loop; at exit there are no new threads,
+        # and the folder goes with the one it is in
+        with suppress(RuntimeError):
+            threading.Thread(target=_clear, args=(tuple(jobs.values()), tuple(scratch)), daemon=True).start()
+
+
+def _stop_all(jobs: Mapping[str, Job]) -> None:
     for job in jobs.values():
         job.running.stop()
+
+
+def _clear(jobs: Sequence[Job], scratch: Sequence[Path]) -> None:
+    """Wait a moment for the end of stopped jobs, which may write until then, and remove the private folder."""
+    deadline = time.monotonic() + _CLOSE_SECONDS
+    for job in jobs:
+        with suppress(Exception):  # a job that failed to start, or that does not end in time
+            job.running.wait_blocking(max(0.0, deadline - time.monotonic()))
+    for folder in scratch:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class JobArguments(Arguments):
