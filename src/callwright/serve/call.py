@@ -5,13 +5,15 @@ import base64
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, cast
 from urllib.parse import quote
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 
@@ -29,20 +31,54 @@ _MAX_OF_CLIENT = 64
 _WAIT_SECONDS = 900.0
 
 
+async def cancel_once(work: Coroutine[Any, Any, Found]) -> Found:
+    """Await `work`; a cancellation reaches it once, and its end is waited for.
+
+    The SDK cancels by scopes of anyio, which cancel each further `await` too: a tool could not clean up.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({task})  # not for ever: the executor abandons what ignores its cancellation
+        _retrieve(task)
+        raise
+    return task.result()
+
+
+def _retrieve(task: "asyncio.Future[Any]") -> None:
+    """Look at the error of a task that nobody wants, so that asyncio does not report it."""
+    if not task.cancelled():
+        task.exception()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What a call asks its client, and where it waits for the reply."""
+
+    questions: tuple[Question, ...]
+    """Approval questions for the user."""
+    requests: types.InputRequests
+    """Requests of the tool itself to the client."""
+    reply: "asyncio.Future[Any]"
+
+
 class SuspendableCall(Generic[Found]):
-    """A call that runs until it is done or has a question, and continues with the answers."""
+    """A call that runs until it is done or asks something, and continues with the reply."""
 
     def __init__(self, about: object, run: Callable[[Asker], Awaitable[Found]], caller: Caller) -> None:
         self.caller = caller
         """The client, in the request that it waits for now: the one before has been answered with questions."""
         self.about = about
         """The tool and arguments; only a request for the same may resume the call."""
-        self.questions: tuple[Question, ...] = ()
-        self.requests: types.InputRequests = {}
-        """Requests of the tool itself to the client."""
+        self.shown: Asked | None = None
+        """What the client was told to reply to; the call may ask something else since."""
+        self._asked: Asked | None = None
         self._turn: asyncio.Lock | None = None  # made on first use: most calls never ask
-        self._reply: asyncio.Future[Any] | None = None
         self._ready: asyncio.Future[None] | None = None
+        self._cancelled = False
         self._task = asyncio.ensure_future(run(self))
         self._task.add_done_callback(self._signal_ready)
 
@@ -61,10 +97,12 @@ class SuspendableCall(Generic[Found]):
     async def _ask(self, questions: tuple[Question, ...], requests: types.InputRequests) -> Any:
         self._turn = self._turn or asyncio.Lock()
         async with self._turn:  # tools that call tools may ask two things at once
-            self._reply = asyncio.get_running_loop().create_future()
-            self.questions, self.requests = questions, requests
-            self._signal_ready(self._reply)
-            return await self._reply
+            asked = self._asked = Asked(questions, requests, asyncio.get_running_loop().create_future())
+            self._signal_ready(asked)
+            try:
+                return await asked.reply
+            finally:
+                asked.reply.cancel()  # does nothing if there is one; otherwise the tool does not wait any more
 
     def _signal_ready(self, about: object) -> None:
         if self._ready is not None and not self._ready.done():
@@ -75,27 +113,34 @@ class SuspendableCall(Generic[Found]):
         """The result of the finished call."""
         return self._task.result()
 
-    async def step(self) -> bool:
-        """Wait until the call is done; False if it has questions first."""
-        if not self._task.done() and not self.questions and not self.requests:
+    async def step(self) -> Asked | None:
+        """Wait until the call is done, or return what it asks first."""
+        while not self._task.done():
+            if self._asked is not None and not self._asked.reply.done():
+                return self._asked
             self._ready = asyncio.get_running_loop().create_future()
-            try:
-                await self._ready
-            except asyncio.CancelledError:  # the client cancelled its request, so the call must end too
-                await self.stop()
-                raise
-        return self._task.done()
+            await self._ready
+        return None
 
-    def answer(self, answers: Answers | Mapping[str, object]) -> None:
-        """Continue with the answers to its questions or the responses to its requests."""
-        self.questions, self.requests = (), {}
-        if self._reply is not None and not self._reply.done():
-            self._reply.set_result(answers)
+    def reply(self, asked: Asked, answers: Answers | Mapping[str, object]) -> None:
+        """Continue with the answers to the questions or the responses to the requests of `asked`.
+
+        Does nothing if the call does not wait for it any more: what it asks now may have the same keys.
+        """
+        if not asked.reply.done():
+            asked.reply.set_result(answers)
+
+    def cancel(self) -> None:
+        """Cancel the call, once: a second cancellation would end what a tool does to clean up."""
+        if not self._cancelled:  # not by `cancelling`, which counts the time limits of the tools too
+            self._cancelled = True
+            self._task.cancel()
 
     async def stop(self) -> None:
         """Cancel the call and wait for its end."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        self.cancel()
+        await asyncio.wait({self._task})
+        _retrieve(self._task)
 
 
 class SuspendedCalls:
@@ -122,10 +167,15 @@ class SuspendedCalls:
         ended = [self._calls.pop(key)[2] for key in stale]
         token = secrets.token_urlsafe(24)  # must not be guessable: it resumes the call
         full = len(self._calls) >= _MAX_SUSPENDED
-        if not full:
+        if full:
+            ended.append(call)
+        else:
             self._calls[token] = (now, owner, call)
-        for each in (*ended, *([call] if full else [])):
-            await each.stop()
+        try:
+            await _stop_all(ended)
+        except asyncio.CancelledError:  # the client has gone, and nobody else knows the token
+            self._calls.pop(token, None)
+            raise
         if full:
             raise MCPError(types.INTERNAL_ERROR, f"{_MAX_SUSPENDED} calls wait for answers, the limit; try again later")
         return token
@@ -142,8 +192,14 @@ class SuspendedCalls:
         """Cancel all of them."""
         kept = [call for _, _, call in self._calls.values()]
         self._calls.clear()
-        for call in kept:
-            await call.stop()
+        await _stop_all(kept)
+
+
+async def _stop_all(calls: Sequence[SuspendableCall[Any]]) -> None:
+    for call in calls:  # all of them first: waiting for one may be cancelled
+        call.cancel()
+    for call in calls:
+        await call.stop()
 
 
 _MAX_QUEUED = 256

@@ -150,6 +150,10 @@ class ClientStates:
         self._known[key] = state, self._clock()
         return state
 
+    def forget(self, key: str) -> None:
+        """Drop the state of a client that has left; what belongs to it, such as background jobs, ends."""
+        self._known.pop(key, None)
+
     def _find_new(self, key: str) -> State:
         state = self._new.pop(key, None) or self._make()
         while len(self._new) >= _MAX_NEW_CLIENTS:
@@ -180,6 +184,11 @@ class ContextCaller:
         else:
             self.key = headers.get("mcp-session-id", "")  # the SDK has checked that it issued this id
         self.wants_progress = bool(context.meta)
+
+    def on_session_end(self, tell: Callable[[], object]) -> None:
+        """Call `tell` when the session of this client ends, by its own request or after a time without one."""
+        connection = self._context.session._connection  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the SDK has no other way to it
+        connection.exit_stack.callback(tell)
 
     @property
     def reachable(self) -> bool:
@@ -271,6 +280,10 @@ class ListChangeNotifier:
         while len(self._sessions) >= _MOST_CLIENTS:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[key] = session
+
+    def forget(self, key: str) -> None:
+        """Notify a client no more that has left."""
+        self._sessions.pop(key, None)
 
     def notify(self, change: object = None) -> None:
         """Notify all clients soon. Thread-safe: a tool that runs in a thread may change the registry."""

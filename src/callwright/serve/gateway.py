@@ -15,7 +15,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
 
 from callwright import __version__
-from callwright.core.calls import Failed, Outcome, ToolCall
+from callwright.core.calls import Answers, Failed, Outcome, ToolCall
 from callwright.core.errors import ToolError, UnknownTool
 from callwright.core.json import JsonObject, thaw
 from callwright.core.spec import ELICITS, ToolSpec
@@ -28,11 +28,13 @@ from callwright.registry.deferred import Deferred
 from callwright.registry.registry import Registry
 from callwright.repairs.names import repair_name
 from callwright.serve.call import (
+    Asked,
     CallingClient,
     ClientLacks,
     ProgressPump,
     SuspendableCall,
     SuspendedCalls,
+    cancel_once,
     payload_of,
     set_calling_client,
 )
@@ -173,6 +175,7 @@ class Gateway:
         self._list_changes = ListChangeNotifier()
         self._states = ClientStates(executor.state.copy)
         self._levels: dict[str, types.LoggingLevel] = {}
+        self._sessions: set[str] = set()
         self._listed: tuple[Catalog, list[types.Tool]] | None = None
         # Random, so that idempotency keys do not repeat after a restart.
         run_id = secrets.token_hex(8)
@@ -200,13 +203,27 @@ class Gateway:
             finally:
                 await self._suspended.stop()
 
+    def _find_caller(self, context: Context) -> ContextCaller:
+        """Return the client of a request; what is kept for one with a session is dropped when that ends."""
+        caller = ContextCaller(context)
+        if not caller.modern and caller.key and caller.key not in self._sessions:
+            self._sessions.add(caller.key)
+            caller.on_session_end(lambda: self._forget(caller.key))
+        return caller
+
+    def _forget(self, key: str) -> None:
+        self._sessions.discard(key)
+        self._states.forget(key)
+        self._list_changes.forget(key)
+        self._levels.pop(key, None)
+
     def _catalog(self, caller: Caller) -> tuple[Catalog, State]:
         # a copy per client: tools that one has searched for must not appear in another's list
         state = self._states.find(caller.key, known=caller.known)
         return session_catalog(self._tools, state), state
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        caller = ContextCaller(context)
+        caller = self._find_caller(context)
         if not caller.modern:
             self._list_changes.remember(caller.key, context.session)
         catalog, _ = self._catalog(caller)
@@ -217,7 +234,7 @@ class Gateway:
     async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         while len(self._levels) >= MAX_CLIENTS:
             del self._levels[next(iter(self._levels))]
-        self._levels[ContextCaller(context).key] = params.level
+        self._levels[self._find_caller(context).key] = params.level
         return types.EmptyResult()
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -234,7 +251,7 @@ class Gateway:
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         assert self._skills is not None
-        caller, skill = ContextCaller(context), find_prompt(self._skills, params.name)
+        caller, skill = self._find_caller(context), find_prompt(self._skills, params.name)
         catalog, state = self._catalog(caller)
         expansion = ExpansionContext(cwd=self._skills.cwd, session=caller.key)
         given = params.arguments or {}
@@ -245,14 +262,14 @@ class Gateway:
 
         request = CallRequest(f"prompt {params.name}", given, params.request_state, params.input_responses or {})
         try:
-            return await self._run_call(caller, request, catalog, run)
+            return await cancel_once(self._run_call(caller, request, catalog, run))
         except ToolError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        result = await self.call(ContextCaller(context), read_request(params))
+        result = await cancel_once(self.call(self._find_caller(context), read_request(params)))
         return result if isinstance(result, types.InputRequiredResult) else types.CallToolResult.model_validate(result)
 
     async def call(self, caller: Caller, call: CallRequest) -> dict[str, Any] | types.InputRequiredResult:
@@ -285,14 +302,19 @@ class Gateway:
         """Run a call in a task of its own, which can wait until the client resumes it with answers."""
         # not by client: the token, which cannot be guessed, belongs to it, and a client may not return its id
         about = (call.name, call.arguments)
-        suspendable: SuspendableCall[Found] = self._resume(caller, call, about, catalog) or SuspendableCall(
-            about, run, caller
-        )
-        while not await suspendable.step():
-            if suspendable.requests or askable(caller, suspendable.questions, catalog):
-                return await self._suspend(suspendable, catalog, caller.key if caller.known else "")
-            # this client cannot show the questions, so the call continues with a no
-            suspendable.answer(decline_all(suspendable.questions))
+        suspendable = self._take_suspended(call.state, about) or SuspendableCall(about, run, caller)
+        try:
+            if suspendable.shown is not None:
+                suspendable.caller = caller
+                suspendable.reply(suspendable.shown, _read_reply(suspendable.shown, catalog, call.responses))
+            while (asked := await suspendable.step()) is not None:
+                if asked.requests or askable(caller, asked.questions, catalog):
+                    return await self._suspend(suspendable, asked, catalog, caller.key if caller.known else "")
+                # this client cannot show the questions, so the call continues with a no
+                suspendable.reply(asked, decline_all(asked.questions))
+        except BaseException:  # the client has gone, or cannot be told what is asked: nobody would resume the call
+            await suspendable.stop()
+            raise
         return suspendable.result
 
     def _make_run(
@@ -312,24 +334,25 @@ class Gateway:
         return run
 
     async def _suspend(
-        self, suspendable: SuspendableCall[Any], catalog: Catalog, owner: str
+        self, suspendable: SuspendableCall[Any], asked: Asked, catalog: Catalog, owner: str
     ) -> types.InputRequiredResult:
         """Return the questions as the result; in this protocol version the client repeats the call with the answers."""
-        requests = suspendable.requests or forms_of(suspendable.questions, catalog)
+        requests = asked.requests or forms_of(asked.questions, catalog)
+        suspendable.shown = asked
         state = await self._suspended.keep(suspendable, owner)
         return types.InputRequiredResult(input_requests=requests, request_state=state)
 
-    def _resume(
-        self, caller: Caller, call: CallRequest, about: object, catalog: Catalog
-    ) -> SuspendableCall[Any] | None:
-        if call.state is None:
+    def _take_suspended(self, state: str | None, about: object) -> SuspendableCall[Any] | None:
+        if state is None:
             return None
-        suspendable = self._suspended.take(call.state, about)
+        suspendable = self._suspended.take(state, about)
         if suspendable is None:
             raise MCPError(types.INVALID_PARAMS, "no call is suspended under this requestState; call again without it")
-        suspendable.caller, questions = caller, suspendable.questions
-        suspendable.answer(read_answers(questions, catalog, call.responses) if questions else call.responses)
         return suspendable
+
+
+def _read_reply(asked: Asked, catalog: Catalog, responses: Mapping[str, object]) -> Answers | Mapping[str, object]:
+    return read_answers(asked.questions, catalog, responses) if asked.questions else responses
 
 
 def _with_skills(registry: Toolset, skills: Skills | None) -> Toolset:

@@ -91,6 +91,8 @@ class CallFastPath:
         self._gateway = gateway
         self._fast_path = PipeFastPath(writer)
         self._running: dict[Any, asyncio.Task[None]] = {}
+        self._cancelled: set[asyncio.Task[None]] = set()
+        self._stopping = False
         self._capabilities: types.ClientCapabilities | None = None
         self._initialized = False
 
@@ -131,6 +133,9 @@ class CallFastPath:
         if number in self._running:  # two answers with one id could not be told apart
             self._refuse(number, types.INVALID_REQUEST, f"a call with the id {number!r} is running")
             return True
+        if self._stopping:  # nobody would wait for the end of the call
+            self._refuse(number, types.INTERNAL_ERROR, "the server is stopping")
+            return True
         if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._initialized):
             return False
         call = _read(params)
@@ -138,8 +143,12 @@ class CallFastPath:
             return False
         task = asyncio.create_task(self._answer(number, call, PipeCaller(self._fast_path, stamps, self._capabilities)))
         self._running[number] = task
-        task.add_done_callback(lambda _: self._running.pop(number, None))
+        task.add_done_callback(lambda _: self._forget(number, task))
         return True
+
+    def _forget(self, number: Any, task: "asyncio.Task[None]") -> None:
+        del self._running[number]
+        self._cancelled.discard(task)
 
     async def _answer(self, number: Any, call: CallRequest, caller: PipeCaller) -> None:
         try:
@@ -180,14 +189,21 @@ class CallFastPath:
     def _cancel_call(self, number: Any) -> bool:
         task = self._running.get(number) if is_request_id(number) else None
         if task is not None:
-            task.cancel()
+            self._cancel(task)
         return task is not None
 
+    def _cancel(self, task: "asyncio.Task[None]") -> None:
+        """Cancel a call, once: a second cancellation would end what a tool does to clean up."""
+        if task not in self._cancelled:
+            self._cancelled.add(task)
+            task.cancel()
+
     async def stop(self) -> None:
-        """Cancel the running calls."""
+        """Cancel the running calls and wait for their end; further ones are refused."""
+        self._stopping = True
         tasks = list(self._running.values())
         for task in tasks:
-            task.cancel()
+            self._cancel(task)
         await asyncio.gather(*tasks, return_exceptions=True)
         self._fast_path.close()
 
