@@ -19,7 +19,7 @@ from tests.acp.editor import EditorClient, call, choose, until
 
 from callwright.app.live_client import LiveAgents
 from callwright.app.locations import Locations
-from callwright.app.questions import open_questions
+from callwright.app.questions import find_last_questions
 from callwright.sessions import SqliteStore
 
 _WRITE = call("write", path="a.txt", content="hi\n")
@@ -250,7 +250,7 @@ async def test_close_before_a_question_is_shown_keeps_it_open(connect: Connect, 
         await closing
         assert await answer == "cancelled" and editor.client.asked == []
         async with SqliteStore(Locations.of(editor.project).sessions) as store:
-            assert await open_questions(store, session)
+            assert await find_last_questions(store, session)
 
 
 async def test_prompt_that_is_faster_than_the_old_question_is_the_one_that_runs(connect: Connect) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from callwright.cli.render.calls import Progress
+from callwright.cli.render.calls import ShownProgress
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import Palette, cut, visible, width_of, word_spans, wrap_columns, wrap_line
 from callwright.cli.terminal.status import RunningCalls, SessionUsage
@@ -181,13 +181,13 @@ def test_rich_is_loaded_with_the_first_rendered_text() -> None:
     ],
 )
 def test_progress_reports_are_parsed(report: object, share: float | None, text: str) -> None:
-    assert Progress.read(report) == Progress(share, text)
+    assert ShownProgress.read(report) == ShownProgress(share, text)
 
 
 def test_progress_bar_shows_share_and_time() -> None:
-    assert Progress(0.25, "files").line(10, 80) == "█████░░░░░░░░░░░░░░░  25% · 10 s, 30 s left · files"
-    assert Progress(None, "compiling").line(0.2, 80) == "compiling"
-    assert Progress(None, "compiling").line(3, 80) == "3 s · compiling"
+    assert ShownProgress(0.25, "files").line(10, 80) == "█████░░░░░░░░░░░░░░░  25% · 10 s, 30 s left · files"
+    assert ShownProgress(None, "compiling").line(0.2, 80) == "compiling"
+    assert ShownProgress(None, "compiling").line(3, 80) == "3 s · compiling"
 
 
 def test_running_calls_have_one_row_each() -> None:

@@ -14,7 +14,7 @@ from callwright.app.app import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.settings import load_settings
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import LineEditor
 from callwright.cli.terminal.slash_commands import SlashCommands
 from callwright.testing import ScriptedProvider
 
@@ -25,7 +25,7 @@ class QuietTerminal:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.screen = self
-        self.editor = Editor()
+        self.editor = LineEditor()
         self.width, self.height = 200, 40
 
     def show(self, *lines: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callwright.cli.render.text import Palette, width_of, wrap_columns
-from callwright.cli.terminal.input import Editor, PromptHistory, PromptQueue
+from callwright.cli.terminal.input import LineEditor, PromptHistory, PromptQueue
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import PlainScreen, Screen
 from callwright.cli.terminal.ui import Terminal
@@ -36,7 +36,7 @@ def test_bytes_become_named_keys_and_text() -> None:
 
 
 def test_cursor_steps_over_what_looks_like_one_character() -> None:
-    editor = Editor()
+    editor = LineEditor()
     for text in ("e\u0301", "👩\u200d👩\u200d👧", "字", "\u202e", "\x03", "\n", "x"):
         editor.insert(text)
     stops = [editor.cursor]
@@ -57,7 +57,7 @@ def test_alt_keys_that_edit_are_no_escape() -> None:
         ("key", "word-left"),
         ("key", "word-right"),
     ]
-    editor = Editor()
+    editor = LineEditor()
     editor.insert("keep drop rest")
     editor.press("home")
     editor.press("word-right")
@@ -82,7 +82,7 @@ def test_history_that_cannot_be_written_or_read_is_left_out(tmp_path: Path) -> N
 
 
 async def test_long_prompts_that_return_from_the_queue_are_folded() -> None:
-    editor, queue = Editor(), PromptQueue()
+    editor, queue = LineEditor(), PromptQueue()
     long = "row\n" * 5_000
     queue.add(long)
     queue.add("short")
@@ -93,7 +93,7 @@ async def test_long_prompts_that_return_from_the_queue_are_folded() -> None:
 
 
 def test_pasted_text_that_looks_like_another_paste_stays() -> None:
-    editor = Editor()
+    editor = LineEditor()
     first, second = "\n".join(["[pasted 2: 20 lines]"] * 20), "\n".join(["other"] * 20)
     editor.paste(first)
     editor.paste(second)
@@ -102,7 +102,7 @@ def test_pasted_text_that_looks_like_another_paste_stays() -> None:
 
 @pytest.mark.parametrize("key", ["backspace", "delete-word", "delete", "delete-next-word"])
 def test_placeholder_of_a_paste_is_removed_as_a_whole(key: str) -> None:
-    editor = Editor()
+    editor = LineEditor()
     editor.insert("see ")
     editor.paste("row\n" * 20)
     if key.startswith("delete") and key != "delete-word":
@@ -112,7 +112,7 @@ def test_placeholder_of_a_paste_is_removed_as_a_whole(key: str) -> None:
 
 
 def test_text_typed_inside_of_a_placeholder_follows_it() -> None:
-    editor, pasted = Editor(), "row\n" * 20
+    editor, pasted = LineEditor(), "row\n" * 20
     editor.paste(pasted)
     editor.press("left")
     editor.insert("!")
@@ -120,7 +120,7 @@ def test_text_typed_inside_of_a_placeholder_follows_it() -> None:
 
 
 def test_queued_prompts_do_not_precede_the_next_line_of_a_dumb_terminal() -> None:
-    editor, queue = Editor(), PromptQueue(editable=False)
+    editor, queue = LineEditor(), PromptQueue(editable=False)
     queue.add("y")
     assert queue.return_to(editor) and not queue.return_to(editor)
     assert editor.text == ""
@@ -162,7 +162,7 @@ def _merge_text(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def test_input_is_edited_and_recalled() -> None:
-    editor = Editor()
+    editor = LineEditor()
     editor.insert("hello wrld")
     for _ in range(3):
         editor.press("left")
@@ -189,7 +189,7 @@ KEYS = (
 
 @given(st.lists(st.sampled_from("ab \n"), max_size=10), st.lists(st.sampled_from(KEYS.split()), max_size=20))
 def test_cursor_stays_inside_the_text(text: list[str], keys: list[str]) -> None:
-    editor = Editor(["one", "two"], lambda word: ["abc", "abd"])
+    editor = LineEditor(["one", "two"], lambda word: ["abc", "abd"])
     editor.insert("".join(text))
     for key in keys:
         editor.press(key)
@@ -197,7 +197,7 @@ def test_cursor_stays_inside_the_text(text: list[str], keys: list[str]) -> None:
 
 
 def test_tab_completes_the_common_prefix() -> None:
-    editor = Editor(complete=lambda word: [name for name in ("/help", "/history") if f"^{name}".startswith(word)])
+    editor = LineEditor(complete=lambda word: [name for name in ("/help", "/history") if f"^{name}".startswith(word)])
     editor.insert("/he")
     editor.press("tab")
     assert editor.text == "/help "
@@ -211,7 +211,7 @@ def test_tab_completes_the_common_prefix() -> None:
     [(["@main.py", '@"ma n.txt"'], "@ma"), (['@"ma a"', '@"ma b"'], '@"ma '), (['@"m n"'], '@"m n" ')],
 )
 def test_tab_opens_a_quote_only_if_all_names_need_it(names: list[str], text: str) -> None:
-    editor = Editor(complete=lambda word: names)
+    editor = LineEditor(complete=lambda word: names)
     editor.insert("look at @m")
     editor.press("tab")
     assert editor.text == f"look at {text}"

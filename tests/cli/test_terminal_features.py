@@ -21,7 +21,7 @@ from callwright.cli.render.calls import transcript
 from callwright.cli.render.text import Palette, width_of
 from callwright.cli.terminal.chat_actions import mention_dropped, notification, paste, unfinished_calls
 from callwright.cli.terminal.external_programs import read_image
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import LineEditor
 from callwright.cli.terminal.vi_keys import ViKeys
 from callwright.cli.terminal.views import PickEntry, Picker
 from callwright.core.calls import Completed, Failed, Reply
@@ -256,7 +256,7 @@ def test_vi_keys_edit_the_line(machine: Any, tmux: Any) -> None:
     ],
 )
 def test_vi_commands(keys: str, left: str) -> None:
-    editor = Editor(["an earlier prompt"])
+    editor = LineEditor(["an earlier prompt"])
     editor.set("one two")
     vi = ViKeys(editor)
     assert vi.escape() and vi.type(keys)
@@ -275,16 +275,16 @@ def test_vi_commands(keys: str, left: str) -> None:
     ],
 )
 def test_vi_commands_keep_to_their_line(text: str, cursor: int, keys: str, left: str, at: int) -> None:
-    editor = Editor()
+    editor = LineEditor()
     editor.set(text)
     editor.cursor, vi = cursor, ViKeys(editor)
     assert vi.escape() and vi.type(keys)
     assert (editor.text, editor.cursor) == (left, at)
 
 
-@pytest.mark.parametrize("finish", [Editor.take, Editor.clear])
-def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -> None:
-    editor = Editor()
+@pytest.mark.parametrize("finish", [LineEditor.take, LineEditor.clear])
+def test_next_prompt_begins_in_insert_mode(finish: Callable[[LineEditor], object]) -> None:
+    editor = LineEditor()
     vi = ViKeys(editor)
     editor.set("one two")
     assert vi.escape() and vi.type("xd")
@@ -295,7 +295,7 @@ def test_next_prompt_begins_in_insert_mode(finish: Callable[[Editor], object]) -
 
 
 def test_vi_undo_takes_a_new_line_back() -> None:
-    editor = Editor()
+    editor = LineEditor()
     editor.set("one")
     vi = ViKeys(editor)
     assert vi.escape() and vi.type("o") and not vi.normal
@@ -321,7 +321,7 @@ def test_several_dropped_images_become_mentions_apart_from_the_words_before(tmp_
     first, second = tmp_path / "a.png", tmp_path / "b c.png"
     first.write_bytes(b"x")
     second.write_bytes(b"x")
-    editor = Editor()
+    editor = LineEditor()
     editor.insert("compare:")
     paste(editor, tmp_path, f"{first} '{second}' ")
     paste(editor, tmp_path, first.as_uri())

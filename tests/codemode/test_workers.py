@@ -10,7 +10,7 @@ from tests.waiting import LONG_SECONDS
 
 from callwright import Effect, Executor, Failed, Registry, tool
 from callwright.codemode import CodeMode
-from callwright.codemode.engine import Session, Step
+from callwright.codemode.engine import Interpreter, Step
 from callwright.core.errors import Cancelled
 from callwright.policy import AllowEverything
 from callwright.retry import RetryPolicy
@@ -48,9 +48,9 @@ async def test_program_waits_until_a_worker_is_free(monkeypatch: pytest.MonkeyPa
 
 
 async def test_program_whose_worker_crashes_fails_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions: list[Session] = []
+    sessions: list[Interpreter] = []
 
-    class Kept(Session):
+    class Kept(Interpreter):
         def start(self) -> Step:
             sessions.append(self)
             return super().start()
@@ -61,7 +61,7 @@ async def test_program_whose_worker_crashes_fails_and_the_next_one_runs(monkeypa
         sessions[-1].kill()
         return "too late"
 
-    monkeypatch.setattr("callwright.codemode.program.Session", Kept)
+    monkeypatch.setattr("callwright.codemode.program.Interpreter", Kept)
     executor = Executor(CodeMode(Registry(crash)), AllowEverything())
     outcome = await executor.run("run_code", {"code": "print('begun')\nprint(await crash())"})
     assert isinstance(outcome, Failed)

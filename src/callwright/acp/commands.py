@@ -102,7 +102,7 @@ def set_model(app: App, name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandResult:
+class SlashResult:
     """What a command shows, or the prompt that it stands for."""
 
     shown: str = ""
@@ -119,7 +119,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class SlashCommands:
+class EditorCommands:
     """The commands of one session: the built-in ones here, and skills, which the agent expands itself.
 
     Args:
@@ -143,31 +143,31 @@ class SlashCommands:
         name = text[1:].split(maxsplit=1)[0] if text.startswith("/") and text[1:].strip() else ""
         return name if name in _COMMANDS else None
 
-    async def perform(self, name: str, text: str, cancellation: Cancellation) -> CommandResult:
+    async def perform(self, name: str, text: str, cancellation: Cancellation) -> SlashResult:
         """Run a command; its errors are shown as its result."""
         rest = text[1:].removeprefix(name).strip()
         try:
             match name:
                 case "compact":
                     before, after = await self._conversation.compact(rest, cancellation=cancellation)
-                    return CommandResult(f"compacted from about {before} to {after} tokens")
+                    return SlashResult(f"compacted from about {before} to {after} tokens")
                 case "cost":
-                    return CommandResult(await self._cost())
+                    return SlashResult(await self._cost())
                 case "model":
                     if rest:
                         set_model(self._app, rest)
-                    return CommandResult(f"the model is {self._app.agent.provider.model}")
+                    return SlashResult(f"the model is {self._app.agent.provider.model}")
                 case "undo":
-                    return CommandResult(_describe("undone", await self._history().rewind(), self._app.locations.cwd))
+                    return SlashResult(_describe("undone", await self._history().rewind(), self._app.locations.cwd))
                 case "redo":
-                    return CommandResult(_describe("redone", await self._history().redo(), self._app.locations.cwd))
+                    return SlashResult(_describe("redone", await self._history().redo(), self._app.locations.cwd))
                 case _:
-                    return CommandResult(prompt=INIT_PROMPT)
+                    return SlashResult(prompt=INIT_PROMPT)
         except UndoConflict as conflict:
             changed = ", ".join(conflict.paths)
-            return CommandResult(f"nothing was changed: another program changed {changed} since")
+            return SlashResult(f"nothing was changed: another program changed {changed} since")
         except (CallwrightError, RequestError) as error:
-            return CommandResult(f"/{name}: {error}")
+            return SlashResult(f"/{name}: {error}")
 
     async def _cost(self) -> str:
         try:

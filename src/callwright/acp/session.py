@@ -20,7 +20,7 @@ from acp.schema import (
 from pydantic import BaseModel
 
 from callwright.acp.call_display import CallDisplay
-from callwright.acp.commands import SlashCommands, config_options
+from callwright.acp.commands import EditorCommands, config_options
 from callwright.acp.editor import Editor, EditorTerminals, TerminalOpened
 from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
@@ -90,7 +90,7 @@ class EditorSession:
         self._live = live
         self._permissions.notify = self.conversation.notify
         self._attachments = Attachments(app, session_id, self.report)
-        self._commands = SlashCommands(self.conversation)
+        self._commands = EditorCommands(self.conversation)
         self._links = EditorPrompt()
         self._notices: list[str] = []
         self._mode = app.switch.mode

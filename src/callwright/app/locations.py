@@ -108,7 +108,7 @@ class Locations:
         return self.record / "undo"
 
     @property
-    def seen_tools(self) -> Path:
+    def pinned_tools(self) -> Path:
         """The tool definitions of MCP servers as the user last accepted them."""
         return self.record / "mcp-tools.json"
 

@@ -36,7 +36,7 @@ def prepare_servers(registry: Registry, configs: Iterable[ServerConfig], locatio
     from callwright.mcp import McpServers, PinnedToolsFile, token_files  # slower to import than the rest of the app
 
     return McpServers(
-        configs, registry, pinned=PinnedToolsFile(locations.seen_tools), tokens=token_files(locations.tokens)
+        configs, registry, pinned=PinnedToolsFile(locations.pinned_tools), tokens=token_files(locations.tokens)
     )
 
 

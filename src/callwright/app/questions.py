@@ -27,7 +27,7 @@ _REPLY_FIELDS = frozenset({"approved", "scope", "arguments", "reason"})
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-async def open_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
+async def find_last_questions(store: SessionStore, session_id: str) -> tuple[Question, ...]:
     """Return the last questions of the open turn of a session; empty if it is not paused."""
     stored = await store.read(session_id)
     records = [stored[at] for at in follow_rewinds(stored) if not isinstance(stored[at], Rewound)]

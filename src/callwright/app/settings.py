@@ -220,8 +220,8 @@ def load_settings(
     """
     repository = Repository.at(locations) if repository is None else repository
     # deny and ask rules of untrusted files stay: they can only take permissions away
-    theirs = [layer if trusted else layer.restricting() for layer in repository.layers]
-    own = repository.own if repository.own is None or own_trusted else repository.own.restricting()
+    theirs = [layer if trusted else layer.keep_restrictions() for layer in repository.layers]
+    own = repository.own if repository.own is None or own_trusted else repository.own.keep_restrictions()
     layers = (
         own,
         *(layer for layer in theirs if layer.foreign),
@@ -234,7 +234,7 @@ def load_settings(
     found = tuple(layer for layer in layers if layer is not None)
     if sources is not None:
         left_out = set(REMOVABLE_SOURCES) - set(sources)
-        found = tuple(layer.restricting() if layer.scope in left_out else layer for layer in found)
+        found = tuple(layer.keep_restrictions() if layer.scope in left_out else layer for layer in found)
     problems = repository.agent_problems
     ignored = () if own_trusted else repository.own_requests
     if not trusted:
@@ -305,7 +305,7 @@ def shadowed_server(name: str, user_servers: Iterable[str]) -> str:
         user_servers: The names of the user's own servers.
     """
     own = tuple(user_servers)
-    return name if name in own else next((each for each in own if _folded(each) == _folded(name)), "")
+    return name if name in own else next((each for each in own if _fold_name(each) == _fold_name(name)), "")
 
 
 def describe_shadow(name: str, shadowed: str) -> str:
@@ -321,7 +321,7 @@ def _describe_conflict(name: str, user_servers: Sequence[str]) -> str:
     return f" ({conflict})" if conflict else ""
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """Return what is left of a name for a hasty reader: g1thub, Git-Hub and a Cyrillic one are all github."""
     return "".join(filter(str.isalnum, latin_form(name).casefold())).translate(_DIGITS_LIKE_LETTERS)
 

@@ -96,7 +96,7 @@ class SettingsLayer:
         """Return one object of the settings; empty if it is absent."""
         return cast("Mapping[str, Any]", self.content.get(name) or _EMPTY)
 
-    def restricting(self) -> "SettingsLayer":
+    def keep_restrictions(self) -> "SettingsLayer":
         """Return this layer with only what restricts permissions: deny and ask rules, and barred modes."""
         kept = {kind: rules for kind, rules in self.section("permissions").items() if kind in _ALWAYS_COUNTED}
         barred = {key: self.content[key] for key in _BARRING if key in self.content}

@@ -75,7 +75,7 @@ class StepTooLong(Exception):
     """The program ran for longer than a step may take; it can be run again without that limit."""
 
 
-class PendingCall(NamedTuple):
+class ProgramCall(NamedTuple):
     """A call that the program waits for."""
 
     number: int
@@ -87,10 +87,10 @@ class PendingCall(NamedTuple):
     """Where the program makes it; 0 if that is in a text that it evaluates."""
 
 
-class Batch(NamedTuple):
+class ProgramBatch(NamedTuple):
     """The program waits for all of these calls and sleeps."""
 
-    calls: Sequence[PendingCall]
+    calls: Sequence[ProgramCall]
     sleeps: Mapping[int, float] = {}
     """The seconds of each sleep, by its number."""
 
@@ -115,7 +115,7 @@ class Raised(NamedTuple):
     message: str
 
 
-Step: TypeAlias = Batch | Finished
+Step: TypeAlias = ProgramBatch | Finished
 Settled: TypeAlias = Returned | Raised
 _Snapshot: TypeAlias = monty.FunctionSnapshot | monty.NameLookupSnapshot | monty.FutureSnapshot | monty.MontyComplete
 _pools: dict[int, monty.Monty] = {}
@@ -144,7 +144,7 @@ def _close_pool(process_id: int) -> None:
         pool.__exit__(None, None, None)
 
 
-class Session:
+class Interpreter:
     """One program in its worker.
 
     Args:
@@ -186,7 +186,7 @@ class Session:
         )
         self._checkout = self._make_checkout()
         self._line_ends = [at for at, byte in enumerate(code.encode(errors="replace")) if byte == _LINE_END]
-        self._pending: dict[int, PendingCall] = {}
+        self._pending: dict[int, ProgramCall] = {}
         self._sleeps: dict[int, float] = {}
         self._slept_seconds = 0.0
         self._waiting: monty.FutureSnapshot | monty.FunctionSnapshot | None = None
@@ -288,14 +288,14 @@ class Session:
                         snapshot = snapshot.resume({"exc_type": "NameError", "message": message})
                     elif snapshot.allow_eager_await:  # awaited at once, and no other task can run: a batch of one
                         self._waiting = snapshot
-                        return Batch((call,))
+                        return ProgramBatch((call,))
                     else:
                         snapshot = snapshot.resume(_LATER)
                 case monty.FutureSnapshot():
                     self._waiting = snapshot
                     numbers = sorted(snapshot.pending_call_ids)
                     sleeps = {number: self._sleeps[number] for number in numbers if number in self._sleeps}
-                    return Batch([self._pending[number] for number in numbers if number not in sleeps], sleeps)
+                    return ProgramBatch([self._pending[number] for number in numbers if number not in sleeps], sleeps)
                 case monty.NameLookupSnapshot():
                     snapshot = self._look_up(snapshot)
                 case monty.MontyComplete():
@@ -323,7 +323,7 @@ class Session:
         if self._made > self._limits.calls:
             raise ProgramFailed(f"the program made more than {self._limits.calls} calls, which is the limit")
 
-    def _find_call(self, snapshot: monty.FunctionSnapshot) -> PendingCall | None:
+    def _find_call(self, snapshot: monty.FunctionSnapshot) -> ProgramCall | None:
         """Return the call of a tool that the program makes; None if there is no such function."""
         function = str(snapshot.function_name)
         if function not in self._functions:
@@ -332,11 +332,11 @@ class Session:
         position = snapshot.position
         line = bisect_left(self._line_ends, position.start) + 1 if position.filename == _PROGRAM_NAME else 0
         number = snapshot.call_id
-        self._pending[number] = call = PendingCall(number, function, snapshot.args, snapshot.kwargs, line)
+        self._pending[number] = call = ProgramCall(number, function, snapshot.args, snapshot.kwargs, line)
         self._count_arguments(call)
         return call
 
-    def _count_arguments(self, call: PendingCall) -> None:
+    def _count_arguments(self, call: ProgramCall) -> None:
         """End a program whose calls hold much more outside its worker than inside."""
         chars = sum(map(len, call.named)) + sum(map(measure, (*call.positional, *call.named.values())))
         if chars > MAX_CHARS:

@@ -15,13 +15,13 @@ from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from callwright.codemode.engine import (
-    Batch,
     CodeLimits,
-    PendingCall,
+    Interpreter,
+    ProgramBatch,
+    ProgramCall,
     ProgramFailed,
     Raised,
     Returned,
-    Session,
     Settled,
     Step,
     StepTooLong,
@@ -120,7 +120,7 @@ class Program:
         self._lines = code.removesuffix("\n").split("\n")  # as the engine counts them: a form feed ends no line
         self._told: dict[str, None] = {}
         """Notes for the model about calls that did not run as the program wrote them."""
-        self._made: dict[str, tuple[PendingCall, ToolCall]] = {}
+        self._made: dict[str, tuple[ProgramCall, ToolCall]] = {}
         """The calls as the program made them, by id: hooks may have changed what runs."""
 
     async def run(self) -> str:
@@ -139,14 +139,14 @@ class Program:
     async def _run(self, step_seconds: float | None) -> str:
         journal = self._journal
         describe = partial(describe_missing, functions=self._functions, catalog=self._catalog)
-        session = Session(
+        interpreter = Interpreter(
             self._code, self._functions.keys(), self._limits, journal.now, journal.seed, describe, step_seconds
         )
         loop_ran_at = 0.0
         short = False
         try:
-            step = await self._step_in_thread(session, session.start)
-            while isinstance(step, Batch):
+            step = await self._step_in_thread(interpreter, interpreter.start)
+            while isinstance(step, ProgramBatch):
                 settled = await self._make_calls(step)
                 began = perf_counter()
                 # Waking the event loop costs more than most steps, so they are taken in it, as long as they are short;
@@ -155,24 +155,24 @@ class Program:
                     if began - loop_ran_at > _MAX_HOLD_SECONDS:
                         await asyncio.sleep(0)
                         loop_ran_at = began = perf_counter()
-                    step = session.resume(settled)
+                    step = interpreter.resume(settled)
                 else:
-                    step = await self._step_in_thread(session, partial(session.resume, settled))
+                    step = await self._step_in_thread(interpreter, partial(interpreter.resume, settled))
                     loop_ran_at = perf_counter()
                 short = perf_counter() - began < _SHORT_STEP_SECONDS
-            return "\n".join([describe_result(session.printed, step), *self._told])
+            return "\n".join([describe_result(interpreter.printed, step), *self._told])
         except ProgramFailed as failed:
-            printed = f"printed before that:\n{session.printed}\n" if session.printed else ""
+            printed = f"printed before that:\n{interpreter.printed}\n" if interpreter.printed else ""
             raise ToolFailed("\n".join([f"{printed}{failed}", *self._told])) from None
         finally:
-            await asyncio.shield(threads.run(session.close))
+            await asyncio.shield(threads.run(interpreter.close))
 
-    async def _step_in_thread(self, session: Session, step: Callable[[], Step]) -> Step:
+    async def _step_in_thread(self, interpreter: Interpreter, step: Callable[[], Step]) -> Step:
         """Let the program run until it waits again; a cancelled call ends its worker."""
         try:
             return await threads.run(step)
         except asyncio.CancelledError:
-            session.kill()  # its thread cannot be stopped, and would wait for the worker
+            interpreter.kill()  # its thread cannot be stopped, and would wait for the worker
             raise
 
     async def _open_journal(self) -> _Journal:
@@ -216,7 +216,7 @@ class Program:
         elif "returned" in note or "digest" not in note:
             journal.settled[number] = Returned(note["returned"])
 
-    async def _make_calls(self, batch: Batch) -> Mapping[int, Settled]:
+    async def _make_calls(self, batch: ProgramBatch) -> Mapping[int, Settled]:
         """Return a result for every call of a batch: from the record, or by making the call."""
         began = perf_counter() if batch.sleeps else 0.0
         settled: dict[int, Settled] = {}  # literals, because dict[…]() costs a microsecond more
@@ -313,7 +313,7 @@ class Program:
             self._told[told], note["told"] = None, told
         await self._context.keep(note, wait=False)
 
-    def _to_call(self, pending: PendingCall) -> ToolCall:
+    def _to_call(self, pending: ProgramCall) -> ToolCall:
         """Return the call of a tool that a call of its function stands for.
 
         Raises:
@@ -330,7 +330,7 @@ class Program:
             raise InvalidArguments(message)
         return _tool_call(f"{self._context.call.id}.{pending.number}", name, text)
 
-    def _name_arguments(self, pending: PendingCall, name: str) -> Mapping[str, Any]:
+    def _name_arguments(self, pending: ProgramCall, name: str) -> Mapping[str, Any]:
         if self._catalog.get(name) is None:  # withheld, and refused whatever the arguments are
             return pending.named
         names = self._find_facts(name).parameters

@@ -84,7 +84,7 @@ def repair_paths(
 
 
 @frozen
-class Proposal:
+class RepairProposal:
     """The call that a call probably means; not validated."""
 
     name: str
@@ -92,7 +92,7 @@ class Proposal:
     repairs: tuple[Repair, ...]
 
 
-def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
+def propose(call: ToolCall, catalog: Catalog) -> RepairProposal | None:
     """Return what a refused call means; None if it has no reading, or more than one."""
     from callwright.repairs.names import repair_name  # well-formed calls load none of it
 
@@ -107,9 +107,9 @@ def propose(call: ToolCall, catalog: Catalog) -> Proposal | None:
     unbound = not repairs or not _binds(tool, call.arguments)
     found = _propose_arguments(tool, call.arguments) if unbound else None
     if found is None:
-        return Proposal(tool.spec.name, call.arguments, tuple(repairs)) if repairs else None
+        return RepairProposal(tool.spec.name, call.arguments, tuple(repairs)) if repairs else None
     arguments, changes = found
-    return Proposal(tool.spec.name, arguments, (*repairs, *changes))
+    return RepairProposal(tool.spec.name, arguments, (*repairs, *changes))
 
 
 def _propose_arguments(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.core.messages import AssistantMessage
-from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, CallIds, encode, mark_cache_end
+from callwright.providers.anthropic_messages import PROVIDER, AnthropicDraft, UniqueCallIds, encode, mark_cache_end
 from callwright.providers.base import ModelEvent, ModelRequest
 from callwright.providers.clients import Clients, find_origin, require
 from callwright.providers.encoding import (
@@ -148,7 +148,7 @@ class AnthropicMessages:
 
     def _messages(self, request: ModelRequest, tools: EncodedTools) -> Pieces:
         unjoined = _UNJOINED if self._cache else 0
-        ids = cache_with_history(request.messages, (tools.key, CallIds), CallIds)
+        ids = cache_with_history(request.messages, (tools.key, UniqueCallIds), UniqueCallIds)
         joined, last = encode_history(
             request.messages,
             tools.key,

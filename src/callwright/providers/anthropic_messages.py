@@ -29,7 +29,7 @@ _MARK = b',"cache_control":{"type":"ephemeral"}}]}'
 _END = b"}]}"
 
 
-class CallIds:
+class UniqueCallIds:
     """The ids of a conversation's calls, in order: the API rejects a repeated one, which other servers send."""
 
     __slots__ = ("_counts",)
@@ -49,7 +49,7 @@ class CallIds:
 
 
 def encode(
-    message: Message, tools: EncodedTools, ids: CallIds | None = None, *, signed: bool = False, origin: str = ""
+    message: Message, tools: EncodedTools, ids: UniqueCallIds | None = None, *, signed: bool = False, origin: str = ""
 ) -> bytes:
     """Encode one message; its content is always a list of blocks and always its last key.
 
@@ -58,7 +58,7 @@ def encode(
     Thinking of another server than `origin`, which is empty for Anthropic, is left out: its signature is not accepted.
     With `signed`, so is thinking without a signature, which Anthropic rejects.
     """
-    ids = ids or CallIds()
+    ids = ids or UniqueCallIds()
     if isinstance(message, ToolMessage):
         # the API does not accept references and text in one result, so the text of a search follows the results
         results = [_outcome(outcome, tools, ids) for outcome in message.outcomes]
@@ -107,7 +107,7 @@ def _references(outcome: Completed | Failed, tools: EncodedTools) -> list[Block]
     return [{"type": "tool_reference", "tool_name": name} for name in found]
 
 
-def _outcome(outcome: Completed | Failed, tools: EncodedTools, ids: CallIds) -> Block:
+def _outcome(outcome: Completed | Failed, tools: EncodedTools, ids: UniqueCallIds) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": ids.find(outcome.call)}
     if isinstance(outcome, Failed):
         return {**block, "content": outcome.text or "failed", "is_error": True}
@@ -123,7 +123,7 @@ def _outcome(outcome: Completed | Failed, tools: EncodedTools, ids: CallIds) -> 
 
 
 def _assistant(
-    parts: tuple[AssistantPart, ...], tools: EncodedTools, ids: CallIds, *, signed: bool, origin: str
+    parts: tuple[AssistantPart, ...], tools: EncodedTools, ids: UniqueCallIds, *, signed: bool, origin: str
 ) -> list[Block]:
     blocks: list[Block] = []
     for part in parts:

@@ -26,7 +26,7 @@ from callwright.sessions.base import (
     no_such_session,
 )
 from callwright.sessions.postgres_connection import ERRORS, ChangeListener, Connections, NoConnection, describe_address
-from callwright.sessions.postgres_hold import PostgresHold, Write
+from callwright.sessions.postgres_hold import PendingWrite, PostgresHold
 from callwright.sessions.postgres_loop import LoopState
 from callwright.sessions.record_encoding import Redaction, dump_record, load_blob, make_redactor
 from callwright.sessions.records import Record, count_settled_records
@@ -237,7 +237,7 @@ class PostgresStore:
         redacted = text if self._redactor is None else self._redactor.clean(text)
         return replace_surrogates(redacted.replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
-    def queue(self, write: Write) -> None:
+    def queue(self, write: PendingWrite) -> None:
         """Commit records together with those of other holders that wait; the order of a holder's writes is kept.
 
         Raises:
@@ -262,7 +262,7 @@ class PostgresStore:
 
     async def _write_gathered(self, loop: LoopState) -> None:
         failed = SessionError(f"the writer for {self._place} was stopped; the records may be stored or not")
-        batch: list[Write] = []
+        batch: list[PendingWrite] = []
         try:
             while loop.waiting:
                 batch = loop.take_batch()
@@ -277,7 +277,7 @@ class PostgresStore:
             for write in left:
                 write.fail(failed)
 
-    async def _commit(self, loop: LoopState, gathered: Sequence[Write]) -> None:
+    async def _commit(self, loop: LoopState, gathered: Sequence[PendingWrite]) -> None:
         batch = [write for write in gathered if not write.refuse()]
         if not batch:
             return
@@ -298,7 +298,7 @@ class PostgresStore:
             else:
                 write.fail(SessionBusy(f"session {write.hold.session_id!r} was taken over by another process"))
 
-    async def _is_stored(self, loop: LoopState, write: Write, error: SessionError) -> bool:
+    async def _is_stored(self, loop: LoopState, write: PendingWrite, error: SessionError) -> bool:
         """Whether a write failed because it had been committed before its connection was lost."""
         if not isinstance(error.__cause__, asyncpg.UniqueViolationError):
             return False
@@ -309,7 +309,7 @@ class PostgresStore:
             return False
         return [row[0] for row in rows] == write.bodies
 
-    async def _append(self, loop: LoopState, batch: Sequence[Write]) -> set[str]:
+    async def _append(self, loop: LoopState, batch: Sequence[PendingWrite]) -> set[str]:
         """Commit a batch and return the holders whose leases were still theirs."""
         holds = {write.hold.holder: write for write in reversed(batch)}
         waiting = {write.hold.holder: write.waiting for write in batch}  # after the last write of each

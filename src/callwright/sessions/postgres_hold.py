@@ -15,7 +15,7 @@ _log = logging.getLogger("callwright")
 
 
 @dataclass(slots=True)
-class Write:
+class PendingWrite:
     """Records that wait to be committed."""
 
     hold: "PostgresHold"
@@ -49,7 +49,7 @@ class LeaseStore(Protocol):
 
     def redact(self, text: str) -> str: ...
 
-    def queue(self, write: Write) -> None: ...
+    def queue(self, write: PendingWrite) -> None: ...
 
     async def keep(self, hold: "PostgresHold", output_id: str, body: str) -> None: ...
 
@@ -130,7 +130,7 @@ class PostgresHold:
         done.add_done_callback(_retrieve)
         bodies = [self._store.encode(record) for record in records]
         self._questions.follow(self.records, records)
-        self._store.queue(Write(self, bodies, title, self._position, bool(self._questions), done))
+        self._store.queue(PendingWrite(self, bodies, title, self._position, bool(self._questions), done))
         self._position, self._exists, self._last = self._position + len(records), True, done
         return done
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from callwright.sessions import postgres_sql as sql
 from callwright.sessions.base import SessionError
 from callwright.sessions.postgres_connection import CLOSE_SECONDS, ERRORS, ChangeListener, Connections, NoConnection
-from callwright.sessions.postgres_hold import PostgresHold, Write
+from callwright.sessions.postgres_hold import PendingWrite, PostgresHold
 
 _MOST_WRITES = 500
 _MOST_CHARS = 16_000_000
@@ -21,7 +21,7 @@ class LoopState:
     """The connections of one event loop, its holds, and the writer that commits what has gathered."""
 
     connections: Connections
-    waiting: list[Write] = field(default_factory=list[Write])
+    waiting: list[PendingWrite] = field(default_factory=list[PendingWrite])
     writer: "asyncio.Task[None] | None" = None
     listener: ChangeListener | None = None
     holds: "weakref.WeakSet[PostgresHold]" = field(default_factory=weakref.WeakSet[PostgresHold])
@@ -29,7 +29,7 @@ class LoopState:
     """Closes all of this when it is closed."""
     closing: bool = False
 
-    def take_batch(self) -> list[Write]:
+    def take_batch(self) -> list[PendingWrite]:
         """Remove the writes of the next commit from those that wait, and return them; at least one."""
         count = size = 0
         for write in self.waiting[:_MOST_WRITES]:

@@ -132,7 +132,7 @@ def remove(options: argparse.Namespace) -> int:
     if remaining:
         print_text(f"the entry in {remaining[-1].place} is used now")
     if not any(entry.in_repository is chosen.in_repository for entry in remaining):
-        PinnedToolsFile(locations.seen_tools).forget(
+        PinnedToolsFile(locations.pinned_tools).forget(
             pin_name(options.name, str(locations.project) if chosen.in_repository else "")
         )
     return DONE

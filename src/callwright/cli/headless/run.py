@@ -19,7 +19,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
 from callwright.app.prompts import UserPrompt
-from callwright.app.questions import open_questions
+from callwright.app.questions import find_last_questions
 from callwright.cli.headless import stream_json
 from callwright.cli.headless.approvals import tool_approvals
 from callwright.cli.headless.control import NEEDS_STREAM, ControlChannel
@@ -207,7 +207,7 @@ class _HeadlessRun:
     async def _answers(self, app: App) -> Answers | None:
         if self._options.answers is None:
             return None
-        questions = await open_questions(app.agent.sessions, self._session_id)
+        questions = await find_last_questions(app.agent.sessions, self._session_id)
         if not questions:
             raise UsageError(f"session {self._session_id} has no pending question; leave out --answers")
         outer = SessionReplay(await app.agent.sessions.read(self._session_id)).open

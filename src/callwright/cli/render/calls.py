@@ -147,14 +147,14 @@ _TEXT = ("message", "text", "status", "step")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ShownProgress:
     """A progress report of a tool: the share that is done, if known, and a text."""
 
     share: float | None = None
     text: str = ""
 
     @classmethod
-    def read(cls, report: object) -> "Progress":
+    def read(cls, report: object) -> "ShownProgress":
         """Parse a share from 0 to 1, a pair (done, total), an object with such fields, or anything else as text."""
         match report:
             case Mapping():
@@ -177,16 +177,16 @@ class Progress:
         return cut(" · ".join([*parts, *filter(None, [self.text])]), width)
 
 
-def _read_fields(report: Mapping[str, object]) -> Progress:
+def _read_fields(report: Mapping[str, object]) -> ShownProgress:
     done = next((report[name] for name in _DONE if isinstance(report.get(name), (int, float))), None)
     text = _last_line(next((str(report[name]) for name in _TEXT if report.get(name)), ""))
     match done, report.get("total"):
         case (int() | float() as done, int() | float() as total):
-            return Progress(_share(done, total), text or f"{done:g} of {total:g}")
+            return ShownProgress(_share(done, total), text or f"{done:g} of {total:g}")
         case (int() | float() as done, _):
-            return Progress(None, " · ".join(filter(None, [f"{done:g}", text])))
+            return ShownProgress(None, " · ".join(filter(None, [f"{done:g}", text])))
         case _:
-            return Progress(None, text or _last_line(str(dict(report))))
+            return ShownProgress(None, text or _last_line(str(dict(report))))
 
 
 def _share(done: float, total: float) -> float | None:

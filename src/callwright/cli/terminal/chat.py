@@ -15,7 +15,7 @@ from callwright.app.conversation import Conversation
 from callwright.app.costs import prices_in
 from callwright.app.live import LiveAgent
 from callwright.app.locations import Locations
-from callwright.app.questions import open_questions
+from callwright.app.questions import find_last_questions
 from callwright.app.run_context import SandboxOptions
 from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, one_line
@@ -26,7 +26,7 @@ from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
     HistorySearch,
-    Outputs,
+    LatestOutputs,
     ShellLines,
     cut_prompt,
     notification,
@@ -92,7 +92,7 @@ class TerminalChat:
         self._todos = TodoRows(terminal.palette)
         self._inner_calls = InnerCalls()
         self._shell = ShellLines(self)
-        self._outputs = Outputs(terminal)
+        self._outputs = LatestOutputs(terminal)
         self.live = LiveAgent(self.locations.live, "terminal")
         self._approvals = Approvals(terminal, lambda: self.conversation, self.live.questions)
         self.review_questions = self._approvals.review
@@ -190,7 +190,7 @@ class TerminalChat:
             self._todos.update((await self.conversation.todos()).items)
             self.terminal.show(*self._todos.rows(self.terminal.screen.width))
             self._todos.changed = False
-            if await open_questions(self.app.agent.sessions, session_id):
+            if await find_last_questions(self.app.agent.sessions, session_id):
                 await self._follow(self.conversation.go_on(cancellation=self._new_cancellation()))
 
     async def _attach(self, attachments: Attachments, prompt: str) -> Sequence[Part]:

@@ -22,7 +22,7 @@ from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.cli.render.calls import call_line, transcript
 from callwright.cli.render.text import cut, visible, visible_line, wrap_line
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import LineEditor
 from callwright.cli.terminal.status import SessionUsage
 from callwright.cli.terminal.ui import Terminal
 from callwright.cli.terminal.views import PickEntry, Picker
@@ -147,7 +147,7 @@ class ShellLines:
         return [Text(note) for note in notes]
 
 
-class Outputs:
+class LatestOutputs:
     """The latest outputs of calls; Ctrl-O shows them whole, the newest first."""
 
     def __init__(self, terminal: Terminal) -> None:
@@ -203,7 +203,7 @@ class HistorySearch:
             self._terminal.refresh()
 
 
-def paste(editor: Editor, cwd: Path, text: str) -> None:
+def paste(editor: LineEditor, cwd: Path, text: str) -> None:
     """Insert a pasted text; the paths of images or PDFs, as terminals paste dropped files, become `@PATH`."""
     if mentions := mention_dropped(text, cwd):
         editor.insert_apart(mentions)

@@ -17,7 +17,7 @@ Complete = Callable[[str], Sequence[str]]
 """Returns the completions of the word before the cursor; `^` marks the first word of the line."""
 
 
-class Editor:
+class LineEditor:
     """Edits one text, independent of any screen.
 
     Args:
@@ -329,7 +329,7 @@ class PromptQueue:
         texts, self._texts = self._texts, []
         return texts
 
-    def return_to(self, editor: Editor) -> bool:
+    def return_to(self, editor: LineEditor) -> bool:
         """Put every prompt back on the input line: the run it was written for was stopped. False if none waits.
 
         One that cannot be edited there is dropped: it would become the start of what is typed next.

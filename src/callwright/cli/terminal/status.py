@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from callwright.agent.run_limits import Prices
 from callwright.app.costs import cost_of_records
-from callwright.cli.render.calls import Progress, call_line
+from callwright.cli.render.calls import ShownProgress, call_line
 from callwright.cli.render.text import Palette, cut, visible_line, width_of
 from callwright.cli.terminal.frame import LOADING
 from callwright.cli.terminal.ui import Terminal
@@ -24,7 +24,7 @@ _LEAST_COLUMNS = 24
 @dataclass(slots=True)
 class _Run:
     call: ToolCall
-    progress: Progress = field(default_factory=Progress)
+    progress: ShownProgress = field(default_factory=ShownProgress)
     started: float = field(default_factory=time.monotonic)
 
 
@@ -42,7 +42,7 @@ class RunningCalls:
     def report(self, call: ToolCall, report: object) -> None:
         """Store a call's latest progress report; reports after its end are ignored."""
         if call.id in self._runs:
-            self._runs[call.id].progress = Progress.read(report)
+            self._runs[call.id].progress = ShownProgress.read(report)
 
     def remove(self, call: ToolCall) -> None:
         """Remove a call that has ended."""

@@ -22,7 +22,7 @@ from functools import partial
 from callwright.cli.render.text import Palette, cut, visible
 from callwright.cli.terminal import frame
 from callwright.cli.terminal.frame import LineStyle, PagedView, PlainStyle
-from callwright.cli.terminal.input import Editor, PromptQueue
+from callwright.cli.terminal.input import LineEditor, PromptQueue
 from callwright.cli.terminal.keys import KeyReader
 from callwright.cli.terminal.screen import Screen
 from callwright.cli.terminal.vi_keys import ViKeys
@@ -49,7 +49,7 @@ class Terminal:
         self.scrolls_only = lines
         """Whether the screen cannot be redrawn, so that everything shown stays."""
         self.palette = palette
-        self.editor = Editor()
+        self.editor = LineEditor()
         self.status = frame.LOADING
         self.busy = False
         self.style: LineStyle = PlainStyle()

@@ -1,6 +1,6 @@
 """vi commands for the input line: Esc leaves insert mode, and letters are then commands."""
 
-from callwright.cli.terminal.input import Editor
+from callwright.cli.terminal.input import LineEditor
 
 _MOVES = {
     "h": "left",
@@ -22,7 +22,7 @@ class ViKeys:
         editor: The editor of the input line.
     """
 
-    def __init__(self, editor: Editor) -> None:
+    def __init__(self, editor: LineEditor) -> None:
         self._editor = editor
         self.normal = False
         """Whether letters are commands."""

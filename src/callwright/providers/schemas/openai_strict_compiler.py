@@ -41,9 +41,9 @@ from callwright.providers.schemas.openai_strict_codec import (
 from callwright.providers.schemas.openai_strict_read import (
     KEPT,
     NULL,
+    CompiledPart,
     Impossible,
     Inexpressible,
-    Part,
     SchemaReader,
     Subschema,
     are_ambiguous,
@@ -61,7 +61,7 @@ class StrictCompiler:
         self._reader = SchemaReader(root)
         self._names: dict[str, str] = {}
         self._definitions: dict[str, Schema] = {}
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, CompiledPart] = {}
         self._codecs: dict[str, Codec] = {}
 
     @property
@@ -79,7 +79,7 @@ class StrictCompiler:
             schema = {**schema, "$defs": dict(self._definitions)}
         return schema, part.codec
 
-    def _compile(self, schema: Json, path: str) -> Part:
+    def _compile(self, schema: Json, path: str) -> CompiledPart:
         if schema is False:
             raise Impossible(f"{path}: no value fits")
         place = self._reader.read(read_object(schema), path)
@@ -94,7 +94,7 @@ class StrictCompiler:
             self._reader.note(path, f"has no type; taken as {' or '.join(kinds)}")
         return self._compile_kinds(place, kinds)
 
-    def _compile_reference(self, place: Subschema) -> Part:
+    def _compile_reference(self, place: Subschema) -> CompiledPart:
         reference = str(place.schema["$ref"])
         target = resolve(self._root, reference)
         if target is None:
@@ -108,15 +108,15 @@ class StrictCompiler:
         schema = {"anyOf": [part.schema], **described} if described else part.schema
         return part._replace(schema=schema)
 
-    def _merge_reference(self, place: Subschema, reference: str) -> Part:
+    def _merge_reference(self, place: Subschema, reference: str) -> CompiledPart:
         whole = dereference(place.schema, self._root)
         if whole is None:
             raise Inexpressible(f"{place.path}: the keywords beside {reference!r} cannot be merged with it")
         return self._compile(whole, place.path)
 
-    def _compile_definition(self, reference: str, target: Json) -> Part:
+    def _compile_definition(self, reference: str, target: Json) -> CompiledPart:
         if reference == "#":
-            return Part({"$ref": "#"}, ReferenceCodec(self._codecs, "#"), frozenset(("object",)))
+            return CompiledPart({"$ref": "#"}, ReferenceCodec(self._codecs, "#"), frozenset(("object",)))
         if reference not in self._names:
             name = definition_name(reference, self._names.values())
             self._names[reference] = name
@@ -128,9 +128,9 @@ class StrictCompiler:
         name = self._names[reference]
         known = self._parts.get(name)
         wire, rewritten = (known.wire, known.rewritten) if known else (frozenset[str](), frozenset[str]())
-        return Part({"$ref": f"#/$defs/{name}"}, ReferenceCodec(self._codecs, name), wire, rewritten)
+        return CompiledPart({"$ref": f"#/$defs/{name}"}, ReferenceCodec(self._codecs, name), wire, rewritten)
 
-    def _compile_union(self, place: Subschema) -> Part:
+    def _compile_union(self, place: Subschema) -> CompiledPart:
         base = {key: value for key, value in place.schema.items() if key != "anyOf" and key not in ANNOTATIONS}
         branches = [branch for branch in as_list(place.schema["anyOf"]) if branch is not False]
         joined = self._merge_branches(base, branches) if constrains(base) else branches
@@ -144,8 +144,8 @@ class StrictCompiler:
             return self._compile(rest, place.path)
         return self._join_branches(place, self._compile_branches(joined, place.path))
 
-    def _compile_branches(self, branches: Sequence[Json], path: str) -> list[Part]:
-        parts: list[Part] = []
+    def _compile_branches(self, branches: Sequence[Json], path: str) -> list[CompiledPart]:
+        parts: list[CompiledPart] = []
         for number, branch in enumerate(branches):
             with suppress(Impossible):
                 parts.append(self._compile(branch, f"{path}.{number}"))
@@ -153,7 +153,7 @@ class StrictCompiler:
             raise Impossible(f"{path}: no value fits")
         return parts
 
-    def _compile_required(self, schema: Json, path: str) -> Part:
+    def _compile_required(self, schema: Json, path: str) -> CompiledPart:
         """Compile a part that several properties may depend on: one that no value fits then rules out strict mode."""
         try:
             return self._compile(schema, path)
@@ -170,7 +170,7 @@ class StrictCompiler:
             found.append(whole)
         return found
 
-    def _join_branches(self, place: Subschema, parts: Sequence[Part]) -> Part:
+    def _join_branches(self, place: Subschema, parts: Sequence[CompiledPart]) -> CompiledPart:
         if are_ambiguous(parts):
             self._reader.note(
                 place.path,
@@ -179,20 +179,20 @@ class StrictCompiler:
             return self._compile_text(place, KINDS, place.schema)
         return self._unite(place, parts)
 
-    def _unite(self, place: Subschema, parts: Sequence[Part]) -> Part:
+    def _unite(self, place: Subschema, parts: Sequence[CompiledPart]) -> CompiledPart:
         wire = frozenset[str]().union(*(part.wire for part in parts))
         rewritten = frozenset[str]().union(*(part.rewritten for part in parts))
         codec = UnionCodec(tuple(part.codec for part in parts))
         solid = [part for part in parts if part.schema != NULL]
         if len(solid) == 1 and len(parts) == 2:
-            return Part(place.with_description(make_nullable(solid[0].schema)), codec, wire, rewritten)
+            return CompiledPart(place.with_description(make_nullable(solid[0].schema)), codec, wire, rewritten)
         schemas: list[Schema] = []
         for part in parts:  # alternatives may differ on the tool's side only
             schemas += [part.schema] if part.schema not in schemas else []
         only = schemas[0] if len(schemas) == 1 and "$ref" not in schemas[0] else {"anyOf": schemas}
-        return Part(place.with_description(only), codec, wire, rewritten)
+        return CompiledPart(place.with_description(only), codec, wire, rewritten)
 
-    def _compile_kinds(self, place: Subschema, kinds: Sequence[str]) -> Part:
+    def _compile_kinds(self, place: Subschema, kinds: Sequence[str]) -> CompiledPart:
         unknown = [kind for kind in kinds if kind not in KINDS]
         if unknown:
             raise Inexpressible(f"{place.path}: unknown type {unknown[0]!r}")
@@ -205,7 +205,7 @@ class StrictCompiler:
         silent = replace(place, schema={**place.schema, "description": ""}, facts=())
         return self._join_branches(place, [self._compile_kind(silent, kind) for kind in fitting])
 
-    def _compile_kind(self, place: Subschema, kind: str) -> Part:
+    def _compile_kind(self, place: Subschema, kind: str) -> CompiledPart:
         schema = {key: value for key, value in place.schema.items() if applies_to(key, kind)}
         place = replace(place, schema=schema)
         values = list_choices(schema)
@@ -219,15 +219,15 @@ class StrictCompiler:
         strict: Schema = {"type": kind, **known}
         if values is not None and kind != "null":
             strict["enum"] = [value for value in values if is_of(value, kind)]
-        return Part(place.with_description(strict), ScalarCodec(strict), frozenset((kind,)))
+        return CompiledPart(place.with_description(strict), ScalarCodec(strict), frozenset((kind,)))
 
-    def _compile_text(self, place: Subschema, kinds: tuple[str, ...], schema: JsonObject | None = None) -> Part:
+    def _compile_text(self, place: Subschema, kinds: tuple[str, ...], schema: JsonObject | None = None) -> CompiledPart:
         what = "any JSON value" if kinds == KINDS else f"a JSON {' or '.join(kinds)}"
         suffix = f" for the schema {compact(schema)}" if schema and not has_reference(schema) else ""
         strict = place.with_description({"type": "string"}, f"{what}{suffix}, written as JSON text")
-        return Part(strict, JsonTextCodec(kinds), frozenset(("string",)), frozenset(("string",)))
+        return CompiledPart(strict, JsonTextCodec(kinds), frozenset(("string",)), frozenset(("string",)))
 
-    def _compile_array(self, place: Subschema) -> Part:
+    def _compile_array(self, place: Subschema) -> CompiledPart:
         schema = place.schema
         bounds = {key: schema[key] for key in KEPT["array"] if key in schema}
         first = as_list(schema.get("prefixItems")) or as_list(schema.get("items"))
@@ -242,9 +242,9 @@ class StrictCompiler:
             return self._compile_text(replace(place, facts=(*facts, *place.facts)), ("array",))
         item = self._compile_required(schema["items"], f"{place.path}[]")
         strict = place.with_description({"type": "array", "items": item.schema, **bounds})
-        return Part(strict, ListCodec(bounds, (), item.codec), frozenset(("array",)))
+        return CompiledPart(strict, ListCodec(bounds, (), item.codec), frozenset(("array",)))
 
-    def _compile_tuple(self, place: Subschema, bounds: JsonObject, first: Sequence[Json]) -> Part:
+    def _compile_tuple(self, place: Subschema, bounds: JsonObject, first: Sequence[Json]) -> CompiledPart:
         schema = place.schema
         rest = schema.get("items", True) if "prefixItems" in schema else True
         longest = schema.get("maxItems")
@@ -261,9 +261,9 @@ class StrictCompiler:
         bounds = {"minItems": 0, **bounds, "maxItems": most}
         facts = [describe_fact("items in order", [item.schema for item in items])] if len(items) > 1 else []
         strict = place.with_description({"type": "array", "items": either.schema, **bounds}, *facts)
-        return Part(strict, ListCodec(bounds, tuple(item.codec for item in items), None), frozenset(("array",)))
+        return CompiledPart(strict, ListCodec(bounds, tuple(item.codec for item in items), None), frozenset(("array",)))
 
-    def _compile_object(self, place: Subschema) -> Part:
+    def _compile_object(self, place: Subschema) -> CompiledPart:
         schema = place.schema
         declared = read_object(schema.get("properties")) or names_in(schema.get("required"))
         more = schema.get("additionalProperties", True)
@@ -273,7 +273,7 @@ class StrictCompiler:
             return self._compile_text(self._note_size_limits(place), ("object",))
         pairs, codec = self._compile_pairs(schema, more, place.path)
         strict = place.with_description(pairs, "a list of keys and values")
-        return Part(strict, codec, frozenset(("array",)), frozenset(("array",)))
+        return CompiledPart(strict, codec, frozenset(("array",)), frozenset(("array",)))
 
     def _note_size_limits(self, place: Subschema) -> Subschema:
         limits = [key for key in ("minProperties", "maxProperties", "propertyNames") if key in place.schema]
@@ -295,7 +295,7 @@ class StrictCompiler:
         bounds = {ours: schema[theirs] for ours, theirs in sizes.items() if theirs in schema}
         return {"type": "array", "items": member, **bounds}, PairsCodec(key.codec, value.codec)
 
-    def _compile_fields(self, place: Subschema) -> Part:
+    def _compile_fields(self, place: Subschema) -> CompiledPart:
         schema, path = place.schema, place.path
         properties = dict(read_object(schema.get("properties")))
         required = names_in(schema.get("required"))
@@ -317,15 +317,17 @@ class StrictCompiler:
         if more is None or more is False:
             sized = self._note_size_limits(place)
             strict = sized.with_description(make_closed_object(written))
-            return Part(strict, ObjectCodec(tuple(fields)), frozenset(("object",)))
+            return CompiledPart(strict, ObjectCodec(tuple(fields)), frozenset(("object",)))
         return self._compile_open(self._note_size_limits(place), more, written, fields)
 
-    def _compile_open(self, place: Subschema, more: Json, written: Schema, fields: Sequence[FieldCodec]) -> Part:
+    def _compile_open(
+        self, place: Subschema, more: Json, written: Schema, fields: Sequence[FieldCodec]
+    ) -> CompiledPart:
         name = pick_unused_name("additional_properties", written)
         pairs, codec = self._compile_pairs({}, more, place.path)
         pairs = {**pairs, "description": "further properties, as a list of keys and values"}
         strict = place.with_description(make_closed_object({**written, name: pairs}))
-        return Part(strict, ObjectCodec(tuple(fields), codec, name), frozenset(("object",)))
+        return CompiledPart(strict, ObjectCodec(tuple(fields), codec, name), frozenset(("object",)))
 
     def _compile_field(self, name: str, value: Json, path: str, *, required: bool) -> tuple[Schema, FieldCodec]:
         part = self._compile(value, path)

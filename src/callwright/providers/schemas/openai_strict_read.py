@@ -25,7 +25,7 @@ from callwright.providers.schemas.openai_strict_codec import Codec
 NULL: Schema = {"type": "null"}
 
 
-class Part(NamedTuple):
+class CompiledPart(NamedTuple):
     """One compiled part of a schema."""
 
     schema: Schema
@@ -47,7 +47,7 @@ def make_nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, NULL]}
 
 
-def are_ambiguous(parts: Sequence[Part]) -> bool:
+def are_ambiguous(parts: Sequence[CompiledPart]) -> bool:
     """Whether a value could be both a rewritten value of one branch and a plain one of another."""
     return any(one.rewritten & (other.wire - other.rewritten) for one in parts for other in parts if one is not other)
 
