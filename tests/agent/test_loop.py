@@ -256,6 +256,20 @@ async def test_duplicate_and_missing_call_ids_become_unique() -> None:
     assert find_history_faults(provider.requests[1].messages) == []
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("max_tokens", 0, "Requests.max_tokens must be at least 1, got 0"),
+        ("max_tokens", "8", "Requests.max_tokens must be at least 1, a whole number, got '8'"),
+        ("options", "seed", "expected Mapping as Requests.options, got 'seed'"),
+        ("retry", 3, "expected RetryPolicy as Requests.retry, got 3"),
+    ],
+)
+def test_request_options_are_checked_where_they_are_given(field: str, value: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Requests(**{field: value})
+
+
 def quickly() -> Requests:
     return Requests(clock=FakeClock())
 

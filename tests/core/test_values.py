@@ -80,6 +80,29 @@ def test_parts_of_a_spec_in_the_wrong_place_are_refused() -> None:
             ToolSpec(name, description, schema)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("output_schema", Annotations(), "expected Mapping as output_schema of the tool 'a', got Annotations"),
+        ("annotations", Effect.READ, "expected Annotations as annotations of the tool 'a'"),
+        ("limits", 5, r"expected Limits as limits of the tool 'a', got 5; write Limits\(seconds=10\)"),
+        ("aliases", "cat", r"the tool 'a': aliases must be several names, as in aliases=\['cat'\]"),
+        ("group", None, "expected str as group of the tool 'a', got None"),
+        ("search_hint", 5, "expected str as search_hint"),
+        ("metadata", [1], "expected Mapping as metadata"),
+    ],
+)
+def test_field_of_a_spec_of_another_kind_is_refused(field: str, value: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        ToolSpec("a", "Act.", SCHEMA, **{field: value})
+
+
+@pytest.mark.parametrize("effect", ["read", 0, None])
+def test_effect_that_is_no_effect_is_refused(effect: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected Effect as the effect of annotations, got .*; write Annotations"):
+        Annotations(effect)
+
+
 def test_spec_is_deeply_immutable() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
     spec: Any = ToolSpec("fs.read", "Read.", schema, output_schema={"type": "object"}, metadata={"a": [1]})

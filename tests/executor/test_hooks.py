@@ -306,6 +306,11 @@ async def test_hook_that_times_out_fails_its_call() -> None:
     assert isinstance(withheld, Failed) and withheld.started
 
 
+def test_permission_gate_needs_a_function() -> None:
+    with pytest.raises(UsageError, match="expected a function as allow, got True; write PermissionGate"):
+        PermissionGate(cast(Any, True))
+
+
 @pytest.mark.parametrize(("allowed", "ending"), [(True, Completed), (False, Failed)])
 async def test_permission_gate_asks_only_for_destructive_calls(allowed: bool, ending: type) -> None:
     asked: list[str] = []

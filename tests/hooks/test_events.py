@@ -13,7 +13,7 @@ from tests.waiting import LONG_SECONDS
 from callwright import Agent, Completed, Effect, Executor, Failed, Registry, ToolCall, tool
 from callwright.agent.results import Done, Stopped
 from callwright.core.content import Output
-from callwright.core.errors import Denied
+from callwright.core.errors import Denied, UsageError
 from callwright.core.messages import ToolMessage, UserMessage
 from callwright.core.spec import ToolSpec
 from callwright.hooks.base import Hook, InnerAgent, PendingCall, Rewrite
@@ -53,6 +53,12 @@ def test_failure_word_of_another_agent_is_read(word: str, blocks: bool) -> None:
     assert hook.blocks_on_error is blocks and not problems
     (broken,), (problem,) = parse_shell_hooks({"PreToolUse": [{"hooks": [{"command": "x", "onFailure": "warn"}]}]})
     assert broken.broken and "'warn'" in problem
+
+
+def test_hooks_that_are_no_object_are_refused() -> None:
+    wrong: Any = [{"command": "x"}]
+    with pytest.raises(UsageError, match=r"expected Mapping as hooks, got .*; write \{"):
+        parse_shell_hooks(wrong)
 
 
 def test_every_standard_event_is_listed() -> None:

@@ -79,7 +79,15 @@ def test_later_file_replaces_whole_entry(tmp_path: Path):
         "x": ("new", ()),
         "y": ("y", ()),
     }
-    assert len(loaded.problems) == 1
+    assert loaded.problems == (f"{tmp_path / 'missing'}: no such file or directory",)
+
+
+def test_servers_of_another_kind_are_refused():
+    wrong: Any = {"x": {"command": "x"}}
+    with pytest.raises(
+        UsageError, match=r"expected ServerConfig as a server, got 'x'; pass load_servers\(file\).servers"
+    ):
+        McpServers(wrong, Registry())
 
 
 def test_changed_entry_has_another_digest():

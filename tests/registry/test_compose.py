@@ -1,6 +1,7 @@
 """Prefixed, renamed, filtered and combined toolsets."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -130,8 +131,20 @@ def test_combining_nothing_is_empty() -> None:
 
 @pytest.mark.parametrize("prefix", ["git hub_", "é_", "x" * 128])
 def test_invalid_prefix_is_refused(prefix: str) -> None:
-    with pytest.raises(UsageError, match="is not valid"):
+    with pytest.raises(UsageError, match=f"the prefix '{prefix}' cannot start the name of a tool: .* is not valid"):
         prefixed(Registry(), prefix)
+
+
+@pytest.mark.parametrize("wrong", [[Registry()], None, make("a")])
+def test_source_that_is_no_toolset_is_refused(wrong: Any) -> None:
+    views: list[Callable[[Any], Toolset]] = [
+        combined,
+        lambda each: prefixed(each, "a_"),
+        lambda each: filtered(each, bool),
+    ]
+    for view in views:
+        with pytest.raises(UsageError, match=r"expected a toolset, got .*; pass a Registry or another toolset"):
+            view(wrong)
 
 
 def test_invalid_new_name_is_refused() -> None:

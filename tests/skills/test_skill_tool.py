@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from callwright.core.calls import Answers, Completed, Failed, Outcome, Question
-from callwright.core.errors import Denied, Unsafe
+from callwright.core.errors import Denied, Unsafe, UsageError
 from callwright.core.events import CallEnded, Event
 from callwright.core.json import Json
 from callwright.core.spec import Effect
@@ -16,7 +17,7 @@ from callwright.hooks import Hook
 from callwright.hooks.base import PendingCall
 from callwright.policy import AllowEverything, Grants, PathContext, Policies, Rule, rules_of, standard_policies
 from callwright.registry import Registry
-from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool
+from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool, read_skill
 from callwright.testing import check_tool
 from callwright.tool.base import ToolContext
 from callwright.tool.function import tool
@@ -269,6 +270,12 @@ async def test_forked_skill_agent_can_be_a_tool(bench: Bench, write: Write) -> N
     missing = await bench.executor(skill=SkillTool(bench.skills, subagent="helper")).run("skill", {"name": "research"})
     assert isinstance(missing, Failed)
     assert "unknown tool: helper" in missing.text
+
+
+def test_markdown_tool_needs_a_skill(tmp_path: Path) -> None:
+    (tmp_path / "s.md").write_text("---\ndescription: Does a thing.\n---\nDo it.")
+    with pytest.raises(UsageError, match=r"expected Skill as skill, got \(Skill.*; write skill, problems = read_skill"):
+        markdown_tool(cast(Any, read_skill(str(tmp_path / "s.md"))), "agent")
 
 
 async def test_markdown_tool_takes_one_text(tmp_path: Path) -> None:

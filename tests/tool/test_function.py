@@ -553,6 +553,12 @@ def test_unsupported_parameters_are_refused(source: str, said: str) -> None:
         ({"effect": Effect.READ, "annotations": Annotations}, "expected Annotations as the annotations of @tool, got "),
         ({"isolation": "container"}, "isolation must be one of thread, process, inline, not 'container'"),
         ({"seconds": 0}, "seconds must be above 0"),
+        ({"name": 5}, "tool name 5 is not valid"),
+        (
+            {"limits": 5},
+            r"expected Limits as the limits of @tool, got 5; write limits=Limits\(seconds=10\), or seconds",
+        ),
+        ({"accesses": ["a"]}, r"expected a function as the accesses of @tool, got \['a'\]; write accesses=lambda"),
     ],
 )
 def test_a_wrong_option_is_refused_at_definition(options: dict[str, Any], said: str) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Required, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Required, TypedDict, cast
 
 import pytest
 import typing_extensions
@@ -16,6 +16,7 @@ from callwright import (
     Arguments,
     Effect,
     InvalidArguments,
+    Registry,
     SchemaTool,
     ToolContext,
     ToolSpec,
@@ -764,6 +765,12 @@ def test_incomplete_typed_tool_raises_usage_error() -> None:
 
     with pytest.raises(UsageError, match="NoSpec has no spec"):
         NoSpec().bind({})
+    with pytest.raises(UsageError, match=r"NoSpec object at .* has no spec; write spec = describe"):
+        Registry(cast(Any, NoSpec()))
+    with pytest.raises(UsageError, match=r"describe\('x'\): aliases must be several names"):
+        describe("x", "Nothing.", aliases="cat")
+    with pytest.raises(UsageError, match="expected a function as the accesses of x, got 'a'"):
+        SchemaTool(ToolSpec("x", "Nothing.", {"type": "object"}), print, accesses=cast(Any, "a"))
     with pytest.raises(UsageError, match="NoArguments does not name its arguments"):
         NoArguments().bind({})
     with pytest.raises(UsageError, match="Listed: arguments must be an object"):

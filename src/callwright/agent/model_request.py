@@ -11,7 +11,7 @@ from callwright.agent.results import ModelRetried
 from callwright.agent.transcript import Transcript
 from callwright.core.calls import ToolCall
 from callwright.core.content import Text
-from callwright.core.errors import Transient, UsageError, describe_raised, safe_repr
+from callwright.core.errors import Transient, UsageError, check_kind, check_number, describe_raised, safe_repr
 from callwright.core.json import FrozenDict, Json
 from callwright.core.messages import NO_USAGE, AssistantMessage, Thinking, Usage
 from callwright.executor.driver import count_cancellations, drive_on, is_cancelling, next_order, take_first_step
@@ -33,12 +33,20 @@ class Requests:
         options: Vendor options, passed through to the provider.
         retry: How often and after which delays a transient failure is retried.
         clock: Waits between attempts; replaced in tests.
+
+    Raises:
+        UsageError: `max_tokens` is not a positive whole number, or another option is of the wrong kind.
     """
 
     max_tokens: int = 8_192
     options: Mapping[str, Json] = field(default_factory=FrozenDict)
     retry: RetryPolicy = RetryPolicy(max_attempts=4, initial_seconds=1.0)
     clock: Clock = field(default_factory=WallClock)
+
+    def __post_init__(self) -> None:
+        check_number("Requests.max_tokens", self.max_tokens, 1, whole=True)
+        check_kind("Requests.options", self.options, Mapping, "write options={…}, with the vendor's names")
+        check_kind("Requests.retry", self.retry, RetryPolicy, "write retry=RetryPolicy(max_attempts=2)")
 
 
 class RequestWatch(Protocol):

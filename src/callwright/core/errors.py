@@ -336,6 +336,16 @@ def check_kind(name: str, value: object, kind: type, advice: str) -> None:
         raise UsageError(f"expected {kind.__name__} as {name}, got {safe_repr(value)}; {advice}")
 
 
+def check_callable(name: str, value: object, advice: str) -> None:
+    """Refuse what cannot be called where it is given, not where it would be.
+
+    Raises:
+        UsageError: It cannot be called.
+    """
+    if not callable(value):
+        raise UsageError(f"expected a function as {name}, got {safe_repr(value)}; {advice}")
+
+
 def check_members(given: object, contract: type, expected: str, advice: str = "pass an instance of one") -> None:
     """Refuse an object that lacks a member of a protocol, or inherits the protocol's empty body.
 

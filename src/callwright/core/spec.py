@@ -27,7 +27,11 @@ class Effect(IntEnum):
 
 @frozen
 class Annotations:
-    """A tool's claims about its behaviour. They prove nothing: policies decide."""
+    """A tool's claims about its behaviour. They prove nothing: policies decide.
+
+    Raises:
+        UsageError: The effect is not an `Effect`.
+    """
 
     effect: Effect = Effect.WRITE
     idempotent: bool = False
@@ -42,6 +46,9 @@ class Annotations:
     """Reports progress while it runs."""
     delegates: bool = False
     """Makes other calls, which policies judge by themselves; their effects are not part of `effect`."""
+
+    def __post_init__(self) -> None:
+        check_kind("the effect of annotations", self.effect, Effect, "write Annotations(Effect.READ), for example")
 
     @property
     def repeatable(self) -> bool:
@@ -95,11 +102,29 @@ class Limits:
 
 def check_name(name: str) -> str:
     """Return the name if it is valid for a tool; raise `UsageError` otherwise."""
-    if not name or len(name) > _NAME_LENGTH or not _NAME_CHARS.issuperset(name):
+    if (
+        not isinstance(cast(object, name), str)
+        or not name
+        or len(name) > _NAME_LENGTH
+        or not _NAME_CHARS.issuperset(name)
+    ):
         raise UsageError(
             f"tool name {name!r} is not valid: use 1 to {_NAME_LENGTH} letters, digits, '_', '-' or '.' (as in fs.read)"
         )
     return name
+
+
+ACCESSES_FORM = 'write accesses=lambda arguments: [ReadPath(arguments["path"])], for example'
+
+
+def check_aliases(aliases: object, *, about: str) -> None:
+    """Refuse a string where several aliases are expected: each of its letters would be one.
+
+    Raises:
+        UsageError: It is a string.
+    """
+    if isinstance(aliases, str):
+        raise UsageError(f"{about}: aliases must be several names, as in aliases=[{aliases!r}]")
 
 
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
@@ -111,6 +136,14 @@ SHADOWS = "shadows"
 """Metadata key of a tool whose MCP server takes the name of one of the user's, or one that looks like it."""
 UNCONFINED = "unconfined"
 """Metadata key of a tool that runs commands without a sandbox, so that no command is allowed for being confined."""
+
+_FIELD_KINDS: tuple[tuple[str, type, str], ...] = (
+    ("annotations", Annotations, "write Annotations(Effect.READ)"),
+    ("limits", Limits, "write Limits(seconds=10)"),
+    ("group", str, "write a text"),
+    ("search_hint", str, "write a text"),
+    ("origin", str, "write a text"),
+)
 
 
 @frozen
@@ -132,8 +165,8 @@ class ToolSpec:
         metadata: Anything else, as JSON.
 
     Raises:
-        UsageError: The name or the description is empty or no text, the name has unprintable characters, or the schema
-            is no mapping.
+        UsageError: The name or the description is empty or no text, the name has unprintable characters, the schema
+            is no mapping, or another field is of the wrong kind.
     """
 
     name: str
@@ -157,11 +190,24 @@ class ToolSpec:
         check_kind("input_schema", self.input_schema, Mapping, 'write {"type": "object", "properties": {…}}')
         if not self.description.strip():
             raise UsageError(f"tool {self.name!r} has no description; the model chooses tools by it")
+        self._check_kinds()
         object.__setattr__(self, "input_schema", freeze(self.input_schema))
         if self.output_schema is not None:
+            self._check_kind("output_schema", Mapping, "write a JSON Schema, or None")
             object.__setattr__(self, "output_schema", freeze(self.output_schema))
         if self.metadata is not _NO_METADATA:
+            self._check_kind("metadata", Mapping, "write a dict")
             object.__setattr__(self, "metadata", freeze(self.metadata))
+
+    def _check_kinds(self) -> None:
+        for name, kind, advice in _FIELD_KINDS:
+            if not isinstance(getattr(self, name), kind):
+                self._check_kind(name, kind, advice)
+        if isinstance(cast(object, self.aliases), str):
+            check_aliases(self.aliases, about=f"the tool {self.name!r}")
+
+    def _check_kind(self, name: str, kind: type, advice: str) -> None:
+        check_kind(f"{name} of the tool {self.name!r}", getattr(self, name), kind, advice)
 
     @property
     def namespace(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from callwright.core.calls import Completed, Failed, Outcome
 from callwright.core.content import Output, Part, Text, text_of_file
-from callwright.core.errors import ToolError, UsageError
+from callwright.core.errors import ToolError, UsageError, check_callable
 from callwright.core.json import canonical, compact
 from callwright.core.spec import Annotations, Effect, ToolSpec
 from callwright.hooks.base import Answer, Deny, Hook, PendingCall, Proceed, Verdict, await_if_needed
@@ -92,9 +92,13 @@ class PermissionGate(Hook):
 
     Args:
         allow: Called with the tool's name and annotations; the call may run if it returns True itself. May be async.
+
+    Raises:
+        UsageError: `allow` cannot be called.
     """
 
     def __init__(self, allow: CanUseTool) -> None:
+        check_callable("allow", allow, "write PermissionGate(lambda name, annotations: …)")
         self.allow = allow
 
     async def before(self, pending: PendingCall) -> Verdict | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, describe_exception
 from callwright.core.json import FrozenDict, canonical, hash_text, read_object
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -119,7 +119,7 @@ def load_servers(*paths: Path | str, trusted: Collection[str] = ()) -> LoadedSer
         try:
             data = json.loads(path.read_text("utf-8-sig"))
         except (OSError, ValueError, RecursionError) as error:
-            problems.append(f"{path}: {error}")
+            problems.append(f"{path}: {describe_exception(error)}")
             continue
         loaded = servers_of(data, trusted=trusted, written_in=str(path))
         servers |= {server.name: server for server in loaded.servers}

@@ -12,7 +12,7 @@ from typing import Protocol, TypeGuard
 import httpx2
 from mcp.client.auth import TokenStorage
 
-from callwright.core.errors import UsageError, shorten
+from callwright.core.errors import UsageError, check_kind, shorten
 from callwright.core.escaping import latin_form, visible_line
 from callwright.core.json import compact
 from callwright.mcp.config import ServerConfig, may_be_hashed, server_names, tool_names
@@ -85,6 +85,9 @@ class McpServers:
         pinned: Accepted tool definitions; in memory by default.
         tokens: Returns the token storage of a server; in memory by default.
         auth: Returns an `httpx2.Auth` for servers that authenticate without a user (a secret, a key, a token).
+
+    Raises:
+        UsageError: A server is not a `ServerConfig`.
     """
 
     def __init__(
@@ -96,7 +99,10 @@ class McpServers:
         tokens: Callable[[ServerConfig], TokenStorage] | None = None,
         auth: Callable[[ServerConfig], httpx2.Auth | None] | None = None,
     ) -> None:
-        self._configs = {config.name: config for config in servers}
+        configs = tuple(servers)
+        for config in configs:
+            check_kind("a server", config, ServerConfig, "pass load_servers(file).servers")
+        self._configs = {config.name: config for config in configs}
         self._registry = into
         self._pinned = pinned or PinnedTools()
         self._tokens = tokens

@@ -203,13 +203,17 @@ class Toolset(Protocol):
         ...
 
 
-def require_toolset(given: Toolset) -> Toolset:
+def require_toolset(given: Toolset, advice: str = "write Executor(Registry(*tools))") -> Toolset:
     """Return a toolset unchanged.
+
+    Args:
+        given: What the caller gave.
+        advice: What to write instead.
 
     Raises:
         UsageError: It is not a toolset, or lacks one of its two members.
     """
-    check_members(given, Toolset, "a toolset", "write Executor(Registry(*tools))")
+    check_members(given, Toolset, "a toolset", advice)
     return given
 
 

@@ -7,7 +7,7 @@ from typing import cast
 from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject, freeze, hash_text
 from callwright.core.spec import ToolSpec, check_name
-from callwright.registry.catalog import Catalog, Toolset
+from callwright.registry.catalog import Catalog, Toolset, require_toolset
 from callwright.tool.base import Invocation, Tool, WrapperTool, identify
 
 _MAX_NAME_CHARS = 128
@@ -68,7 +68,7 @@ class _View:
     """A toolset computed from others, and computed again only after a source has changed."""
 
     def __init__(self, sources: tuple[Toolset, ...], build: Callable[[tuple[Catalog, ...]], Catalog]) -> None:
-        self._sources = sources
+        self._sources = tuple(require_toolset(source, "pass a Registry or another toolset") for source in sources)
         self._build = build
         self._seen: tuple[Catalog, ...] = ()
         self._catalog: Catalog | None = None
@@ -94,7 +94,10 @@ def prefixed(source: Toolset, prefix: str) -> Toolset:
     Raises:
         UsageError: No name may start with this prefix.
     """
-    check_name(f"{prefix}x")
+    try:
+        check_name(f"{prefix}x")
+    except UsageError as error:
+        raise UsageError(f"the prefix {prefix!r} cannot start the name of a tool: {error}") from None
     return _rename(source, lambda name: prefix + name)
 
 

@@ -55,6 +55,8 @@ class Registry:
             raise UsageError(f"expected a tool, got {tool!r}; {_suggest_fix(tool)}")
         if isinstance(tool, LazyTool):
             tool.require_bound()
+        elif not hasattr(type(tool), "spec") and not hasattr(tool, "spec"):
+            raise UsageError(f'{tool!r} has no spec; write spec = describe("name", "what it is for") in its class')
         name, aliases = identify(tool)
         return check_name(name), tuple(check_name(alias) for alias in aliases)
 

@@ -178,7 +178,7 @@ def split_front_matter(text: str) -> tuple[str | None, str]:
 
 
 def read_skill(
-    file: Path, *, kind: Kind = "skill", scope: Scope = "project", name: str = ""
+    file: Path | str, *, kind: Kind = "skill", scope: Scope = "project", name: str = ""
 ) -> tuple[Skill | None, list[SkillProblem]]:
     """Read a skill or command from its file.
 
@@ -193,6 +193,7 @@ def read_skill(
     """
     from callwright.skills.frontmatter import FrontMatter, InvalidFrontMatter, parse_front_matter  # imports PyYAML
 
+    file = Path(file)
     name = name or (file.parent.name if kind == "skill" else file.stem)
     try:
         front, body = split_front_matter(read_inside(file.parent, file.name))

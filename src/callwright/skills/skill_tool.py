@@ -11,7 +11,7 @@ from pydantic import AliasChoices, Field
 from callwright.core.access import Access, ReadPath, UseTool
 from callwright.core.calls import Completed, Failed, Outcome, ToolCall
 from callwright.core.content import estimate_tokens
-from callwright.core.errors import ToolFailed, UsageError, join_first
+from callwright.core.errors import ToolFailed, UsageError, check_kind, join_first
 from callwright.core.json import JsonObject
 from callwright.core.spec import CLAUDE_CODE_NAMES, Annotations, Effect, Limits, ToolSpec, check_name
 from callwright.skills.loader import Reloaded, Skills
@@ -275,7 +275,11 @@ def markdown_tool(
         subagent: Runs it: a function, or the name of a tool that is an agent.
         activate: Called before the skill is used.
         project: The folder for `${PROJECT_DIR}`; the working folder by default.
+
+    Raises:
+        UsageError: It is not a skill.
     """
+    check_kind("skill", skill, Skill, "write skill, problems = read_skill(file), and pass the skill")
     runner, name = SkillRunner(subagent, activate=activate, project=project), tool_name(skill)
 
     async def run(arguments: JsonObject, context: ToolContext) -> str:

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args
 from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.content import Output
-from callwright.core.errors import UsageError
+from callwright.core.errors import UsageError, check_callable, check_kind
 from callwright.core.json import FrozenDict, Json, JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, annotate, check_name
+from callwright.core.spec import (
+    ACCESSES_FORM,
+    Annotations,
+    Effect,
+    Limits,
+    ToolSpec,
+    annotate,
+    check_aliases,
+    check_name,
+)
 from callwright.tool.base import LazyTool, ToolContext
 from callwright.tool.compile import compile_annotation, schema_of
 from callwright.tool.contract import Contract
@@ -338,6 +347,7 @@ def _define(
         own = type(function).__name__.lower()
     if own == "<lambda>":
         raise UsageError("@tool: a lambda has no name and no annotations; write a function with def")
+    check_kind("the limits of @tool", limits, Limits, "write limits=Limits(seconds=10), or seconds=10")
     if seconds is not None:
         limits = Limits(seconds, limits.output_chars, limits.concurrency)
     claims = annotate(effect, annotations, about="@tool")
@@ -366,9 +376,10 @@ def _check_options(options: dict[str, Any]) -> None:
         known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
         raise UsageError(f"@tool has no option {unknown!r}; the options are {', '.join(sorted(known))}")
     aliases = options.get("aliases", ())
-    if isinstance(aliases, str):
-        raise UsageError(f"@tool: aliases must be several names, as in aliases=[{aliases!r}]")
+    check_aliases(aliases, about="@tool")
     options["aliases"] = tuple(aliases)
+    if options.get("accesses") is not None:
+        check_callable("the accesses of @tool", options["accesses"], ACCESSES_FORM)
     isolation = options.get("isolation", "thread")
     if isolation not in get_args(Isolation):
         raise UsageError(f"@tool: isolation must be one of {', '.join(get_args(Isolation))}, not {isolation!r}")

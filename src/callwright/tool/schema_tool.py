@@ -7,9 +7,9 @@ from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from callwright.core.access import Access
-from callwright.core.errors import InvalidArguments, UsageError, check_kind
+from callwright.core.errors import InvalidArguments, UsageError, check_callable, check_kind
 from callwright.core.json import JsonObject, thaw
-from callwright.core.spec import ToolSpec
+from callwright.core.spec import ACCESSES_FORM, ToolSpec
 from callwright.tool.arguments import as_text, clip_value, from_text, join_path, show_value
 from callwright.tool.base import ToolContext
 from callwright.tool.render import exhaust, settle
@@ -46,6 +46,8 @@ class SchemaTool:
         check_kind("spec", spec, ToolSpec, "write SchemaTool(ToolSpec(name, description, input_schema), handler)")
         self.spec = spec
         self.handler = handler
+        if accesses is not None:
+            check_callable(f"the accesses of {spec.name}", accesses, ACCESSES_FORM)
         self.declare = accesses
         self.wants_context = _takes_context(spec.name, handler)
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 from callwright.core.access import Access
 from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject
-from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, annotate
+from callwright.core.spec import Annotations, Effect, Limits, ToolSpec, annotate, check_aliases
 from callwright.tool.arguments import ArgumentParser
 from callwright.tool.base import ToolContext
 from callwright.tool.render import settle
@@ -63,8 +63,9 @@ def describe(
         metadata: Anything else, as JSON.
 
     Raises:
-        UsageError: `effect` and `annotations` name different effects.
+        UsageError: `effect` and `annotations` name different effects, or `aliases` is one string.
     """
+    check_aliases(aliases, about=f"describe({name!r})")
     described = Described(
         name=name,
         description=description,

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast
 
+from callwright.core.errors import check_kind
+
 DEFAULT_SECONDS = 600.0
 
 
@@ -179,7 +181,7 @@ def parse_shell_hooks(
     so what it guards is denied.
 
     Args:
-        events: The `hooks` object of a settings file.
+        events: The `hooks` object of a settings file; anything but an object is a `UsageError`.
         written_in: The file, for messages.
         line_of: Finds the line of a path of keys, so that hooks and problems name the line too.
         kind: The kind of entries without a `type`; callbacks are registered by a program, never by a file.
@@ -187,6 +189,7 @@ def parse_shell_hooks(
     Returns:
         The hooks, and a text for each problem.
     """
+    check_kind("hooks", events, Mapping, 'write {"PreToolUse": [{"hooks": [{"command": "…"}]}]}')
     hooks: list[ShellHook] = []
     problems: list[str] = []
     for event in events:
