@@ -1,6 +1,7 @@
 """The agent loop from prompt to result."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from callwright.core.messages import AssistantMessage, ToolMessage, Usage, UserM
 from callwright.hooks.base import Halt
 from callwright.policy import AllowEverything
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
+from callwright.sessions import SqliteStore
 from callwright.testing import FakeClock, Recorder, ScriptedHook
 from callwright.testing.fakes import BrokenOff, ScriptedProvider
 from callwright.tool.base import Cancellation
@@ -372,6 +374,20 @@ async def test_state_is_shared_within_one_session_only() -> None:
         await agent.run("go", session=session)
     last = [(await agent.messages(session))[-2] for session in ("a", "b")]
     assert [m.outcomes[0].text for m in last if isinstance(m, ToolMessage)] == ["a:2", "b:1"]
+
+
+async def test_histories_of_ended_runs_are_not_kept(tmp_path: Path) -> None:
+    def count_messages() -> int:
+        gc.collect()
+        return sum(isinstance(each, ToolMessage) for each in gc.get_objects())
+
+    async with SqliteStore(tmp_path / "s.db") as store:
+        agent, before = Agent(ScriptedProvider(), [add], sessions=store), count_messages()
+        for number in range(5):
+            agent.provider = ScriptedProvider(*([adding(f"c{turn}", turn, number)] for turn in range(10)), "done")
+            assert isinstance(await agent.run("go", session=f"s{number}"), Done)
+        agent.provider = ScriptedProvider()  # the others know what they were asked
+        assert count_messages() == before
 
 
 async def test_resume_of_finished_session_returns_its_answer() -> None:

@@ -292,7 +292,7 @@ class Agent:
         unnamed = self._temporary and (not request.session_id or request.lineage is not None or paused)
         kept = not unnamed or paused  # a second resume, for example, may fail while the first one runs
         request.session_id = request.session_id or os.urandom(16).hex()
-        hold = watch = None
+        hold = watch = transcript = None
         try:
             if self.limits.prices is None and (self.executor.observe is not None or request.lineage is not None):
                 await find_prices(self.provider.model)  # loaded now: the end of a run must not wait or block the loop
@@ -310,6 +310,8 @@ class Agent:
         finally:
             if watch is not None:
                 watch.end()
+            if transcript is not None and (state := self._states.get(request.session_id)) is not None:
+                state.get(Lineage).end_run(transcript.note)  # it outlasts the run, and must not keep its history
             if hold is not None:
                 await release_hold(hold)
             if not kept:
@@ -372,9 +374,7 @@ class Agent:
         restore_approvals(executor.policies, transcript)
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
         inherited.executor, inherited.ask, inherited.spending = executor, ask, transcript.spending
-        inherited.note, inherited.fail = transcript.note, transcript.fail if durable else None
-        inherited.count_earlier()
-        inherited.handover, inherited.running = request.outer_handover, None
+        inherited.begin_run(transcript.note, transcript.fail if durable else None, request.outer_handover)
         state.put(OUTERMOST if lineage is None else OuterSession(lineage.session_id))
         inherited.depth = 0 if lineage is None else lineage.depth + 1
         return RunDependencies(

@@ -95,12 +95,23 @@ class Lineage:
         """Add what an inner agent used before the run began."""
         self.earlier += (record,)
 
-    def count_earlier(self) -> None:
-        """Count what inner agents used before the run began."""
+    def begin_run(
+        self,
+        note: Callable[[Record], None],
+        fail: Callable[[SessionError], None] | None,
+        handover: Handover | None,
+    ) -> None:
+        """Belong to a run from now on, and count what inner agents used before it."""
+        self.note, self.fail, self.handover, self.running = note, fail, handover, None
         earlier, self.earlier = self.earlier, ()
         for record in earlier:
             if isinstance(record, Spent):
                 self.add_inner(record.usage, record.cost)
+
+    def end_run(self, note: Callable[[Record], None]) -> None:
+        """Let go of the run that notes records in this way, and so of its history; another one may have begun."""
+        if self.note == note:
+            self.note = self.fail = None
 
     def add_inner(self, usage: Usage, cost: float | None) -> None:
         """Count what a request of an inner run used: it counts for the outer run too."""
