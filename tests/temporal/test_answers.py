@@ -311,6 +311,33 @@ async def test_damaged_session_does_not_hide_answers_of_others(
     watching.cancel()
 
 
+@pytest.mark.parametrize(("status", "woken"), [(RPCStatusCode.RESOURCE_EXHAUSTED, 1), (RPCStatusCode.UNAVAILABLE, 0)])
+async def test_run_that_takes_no_signal_does_not_hold_up_others(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture, status: RPCStatusCode, woken: int
+) -> None:
+    refused = [f"full {number}" for number in range(9)]  # the order of looking is not known
+    for session in (*refused, "sound"):
+        agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+        await agent.run("go", session=session)
+    for run in await list_waiting(store):
+        await record_answers(store, run.session_id, Answers().approve(run.questions[0]))
+    signalled = list[str]()
+
+    def hear() -> None:
+        signalled.append(server.signalled)
+        if server.signalled != "callwright/sound" or not woken:
+            raise RPCError("refused", status, b"")
+
+    server, watch = Server(RPCStatusCode.OK, hear), AnswerWatch("queue", [store])
+    for session in (*refused, "sound"):
+        watch.add(store, session)
+    watching = asyncio.ensure_future(watch.run(cast("Any", server)))
+    await until(lambda: caplog.records)
+    watching.cancel()
+    assert len(signalled) == (10 if woken else 1)  # a server that is away is not asked for each of them
+    assert "refused" in caplog.records[0].getMessage()
+
+
 async def test_store_that_is_away_is_told_once_each_time(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,7 +36,8 @@ _STATUSES: dict[str, RunStatus] = {
     "TIMED_OUT": "failed",
 }
 
-_AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
+AWAY = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
+"""A request with one of these says nothing about itself: the server cannot be reached."""
 _EVENTS_BEFORE_A_WORKER = 2
 """The start, and the task that the first worker is to take."""
 
@@ -303,7 +304,7 @@ async def describe_run(execution: WorkflowExecution, history_bytes: int = 0) -> 
 def explain_refusal(error: RPCError, address: str = "") -> TemporalError:
     """Return the error for a request that failed."""
     place = f" at {address}" if address else ""
-    what = "does not answer" if error.status in _AWAY else "refused the request"
+    what = "does not answer" if error.status in AWAY else "refused the request"
     return TemporalError(f"the Temporal server{place} {what}: {first_line(error)}")
 
 

@@ -21,7 +21,7 @@ from callwright.sessions.waiting import find_answered
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import require_cluster_store
 from callwright.temporal.client import DEFAULT_QUEUE, connect_client
-from callwright.temporal.run import WORKFLOW_PREFIX, TemporalError, first_line
+from callwright.temporal.run import AWAY, WORKFLOW_PREFIX, TemporalError, first_line
 from callwright.temporal.workflow import SIGNAL, WORKFLOW, RunWorkflow, question_key
 
 _log = logging.getLogger("callwright")
@@ -91,14 +91,19 @@ class AnswerWatch:
         """Wake the runs that paused and do not wait any more; look at the others again, and at those that wait now."""
         seen = {*paused}
         waiting = {entry.session_id for entry in await store.list(limit=_MOST_SESSIONS, waiting=True)}
+        refusal: RPCError | None = None
         for session_id in seen - waiting:
             paused.discard(session_id)  # before: it may go on and pause again meanwhile
             try:
                 await self._wake(client, store, session_id)
-            except BaseException:
+            except BaseException as error:
                 paused.add(session_id)
-                raise
+                if not isinstance(error, RPCError) or error.status in AWAY:
+                    raise
+                refusal = error  # of this run, such as one with too many signals: it must not hold up the others
         paused |= waiting
+        if refusal is not None:
+            raise refusal
 
     async def _find_answered_runs(self, client: Client, store: SessionStore) -> set[str]:
         """Return the runs of the queue whose last record is an answer: nothing has taken it up."""
