@@ -22,7 +22,7 @@ from callwright.core.errors import UsageError
 from callwright.hooks.shell.config import parse_shell_hooks
 from callwright.hooks.shell.dispatch import HookContext
 from callwright.hooks.shell.hooks import ShellHooks
-from callwright.hooks.shell.process import (
+from callwright.hooks.shell.remote import (
     _Breaker,  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
     _post,  # pyright: ignore[reportPrivateUsage] - what it leaves open is seen here only
 )

@@ -136,12 +136,12 @@ def check_message(line: bytes) -> dict[str, Any]:
     Raises:
         BadMessage: It is not JSON, or not a request, notification or response.
     """
-    repeated: list[str] = []
+    repeated = False
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal repeated
         built = dict(pairs)
-        if len(built) < len(pairs):
-            repeated.append(next(name for name, _ in pairs))
+        repeated = repeated or len(built) < len(pairs)
         return built
 
     try:

@@ -210,7 +210,7 @@ class Transcript:
         return self._store(*self._opening_records(turn), _began(digests, False))
 
     def is_on_record(self, turn: OpenTurn) -> bool:
-        """Whether the start of a turn of several calls is stored: whoever repeats one then uses the same key for it."""
+        """Whether the start of a turn of several calls is stored: one that repeats them then uses the same keys."""
         return bool(turn.begun) and not self._unsaved and self._failure is None
 
     async def record_call_start(self, turn: OpenTurn, call_id: str) -> None:

@@ -15,7 +15,8 @@ from callwright.app.settings import Settings
 from callwright.core.errors import UsageError
 from callwright.core.json import read_object
 from callwright.hooks.shell.config import ShellHook
-from callwright.hooks.shell.process import CallBack, HookRun
+from callwright.hooks.shell.process import HookRun
+from callwright.hooks.shell.remote import CallBack
 from callwright.mcp.config import Relay
 from callwright.policy import LoadedRules, Rules
 from callwright.policy.modes import AutoAllow, ModeSwitch
@@ -92,7 +93,7 @@ def _shell_tool(workspace: Workspace, options: SandboxOptions, rules: Rules) -> 
     unwritable = rules.forbids_writing if any(rule.kind == "deny" for rule in rules.rules) else None
     bash.sandbox = replace(bash.sandbox, denied=rules.denied_places(), unwritable=unwritable)
     if rules.asks_about_files:
-        # a command that nobody approved must not read or change what a rule asks about
+        # a command that was not approved must not read or change what a rule asks about
         asking = partial(rules.forbids_writing, asked=True)
         asked = replace(bash.sandbox, hidden=rules.withholds, unwritable=asking, approved=bash.sandbox, _scans={})
         bash.sandbox = replace(asked, denied=rules.denied_places(asked=True))

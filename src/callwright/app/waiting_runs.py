@@ -1,4 +1,4 @@
-"""Runs of workers that wait for a person: found and answered in their store, without a worker or a server.
+"""Runs of workers that wait for the user: found and answered in their store, without a worker or a server.
 
 The commands, the terminal and the page use the same functions. The store is the one that the agents of the workers use;
 `CALLWRIGHT_STORE` names it.

@@ -94,7 +94,7 @@ def _apply_verdict(admitted: Admitted, hook: Hook, verdict: object) -> None:
             admitted.edit(admitted.require_entry(), arguments)
             if admitted.arguments != before:
                 admitted.edited_by = f"the hook {type(hook).__name__}"
-                if admitted.shown is not None:  # what the user wrote would run in another form, which nobody has seen
+                if admitted.shown is not None:  # what the user wrote would run in another form, which was not shown
                     admitted.shown = frozenset(), frozenset()
         case Deny(reason):
             raise Denied(reason)

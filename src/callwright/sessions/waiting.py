@@ -1,4 +1,4 @@
-"""Sessions that wait for a person: listed from a store and answered in it, whether or not a process runs them."""
+"""Sessions that wait for the user: listed from a store and answered in it, whether or not a process runs them."""
 
 import asyncio
 import logging

@@ -39,7 +39,7 @@ else:
     def _load_core() -> Any:
         """Load the compiled module of pydantic-core without the package around it, unless that is loaded anyway.
 
-        The package adds types for type checkers, which took a quarter of the time until a first tool had run. Whoever
+        The package adds types for type checkers, which took a quarter of the time until a first tool had run. Code that
         imports it later gets the same classes.
         """
         if "pydantic_core" not in sys.modules and (package := PathFinder.find_spec("pydantic_core")):

@@ -89,8 +89,8 @@ async def _approve_all(questions: Sequence[Question]) -> Answers:
     return Answers.approving(questions)
 
 
-def _advise_person(error: ToolError) -> ToolError:
-    """Return an error with the next step of a person: the advice for models is to search with a tool of theirs."""
+def _advise_user(error: ToolError) -> ToolError:
+    """Return an error with the next step of the user: the advice for models is to search with a tool of theirs."""
     if isinstance(error, UnknownTool):
         return UnknownTool(error.name, error.nearest, advice="callwright tools lists the tools")
     plain = error.__cause__
@@ -108,7 +108,7 @@ def _report(options: argparse.Namespace, outcome: Outcome) -> int:
             print_text(outcome.text)
         return DONE
     if isinstance(outcome, Failed):
-        error = _advise_person(outcome.error)
+        error = _advise_user(outcome.error)
         fields = {"status": "failed", "code": error.code, "message": error.message, "started": outcome.started}
         if options.json:
             print_json(fields)

@@ -32,7 +32,7 @@ _COLUMNS = 110
 _CODE_CHARS = 8
 _UNSERVED_SECONDS = 3.0
 _LATER = ("watch", "cancel")
-"""What can be done with a run that nobody waits for."""
+"""What can be done with a run that the command does not wait for."""
 _HOW_TO_REPLY = "reply with /runs inside callwright"
 _DESCRIPTION = """\
 Starts runs of agents on the workers of a Temporal server, and looks after them. Questions are listed from the store and

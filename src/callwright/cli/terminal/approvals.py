@@ -33,14 +33,12 @@ class Approvals:
     Args:
         terminal: The terminal to ask in.
         conversation: Returns the current conversation, whose notification hooks run before a dialog.
-        open_questions: Shows the questions in other places too; the first answer counts.
+        shared: Shows the questions in other places too; the first answer counts.
     """
 
-    def __init__(
-        self, terminal: Terminal, conversation: Callable[[], Conversation], open_questions: SharedQuestions
-    ) -> None:
+    def __init__(self, terminal: Terminal, conversation: Callable[[], Conversation], shared: SharedQuestions) -> None:
         self._terminal = terminal
-        self._open_questions = open_questions
+        self._shared = shared
         self._conversation = conversation
         self._lock = asyncio.Lock()
         self.interrupted: Callable[[], bool] = lambda: False
@@ -55,19 +53,19 @@ class Approvals:
         """
         replies: dict[str, Reply] = {}
         # before the lock: other places need not wait until this terminal is free
-        self._open_questions.open(questions)
+        self._shared.open(questions)
         try:
             async with self._lock:  # subagents run in parallel and share this terminal
                 self._terminal.end_stream()
                 self.alert(questions[0].summary)
                 await self._conversation().notify(questions[0].summary)
                 for count, question in _number(questions):
-                    reply, first = await self._open_questions.race(question, self._ask_one(question, count))
+                    reply, first = await self._shared.race(question, self._ask_one(question, count))
                     replies[question.id] = reply
                     if first is not None:
                         self._show_who_answered(question, first)
         finally:
-            self._open_questions.close(questions)
+            self._shared.close(questions)
         return Answers(replies)
 
     async def review(self, questions: Sequence[Question]) -> Answers:

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from callwright.hooks.base import PendingCall
 from callwright.hooks.shell.config import EVENTS, ShellHook
-from callwright.hooks.shell.process import AskModel, CallBack, HookRun, run_remote_hook, run_shell_hook
+from callwright.hooks.shell.process import HookRun, run_shell_hook
+from callwright.hooks.shell.remote import AskModel, CallBack, run_remote_hook
 from callwright.hooks.shell.reply import HookReply, merge_replies, read_reply
 
 _CLOSE_SECONDS = 1.5
