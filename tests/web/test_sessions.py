@@ -28,7 +28,7 @@ from callwright.core.events import CallBegan, CallWaits
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, Text, ToolMessage, Usage, UserMessage
 from callwright.providers.base import TextDelta
-from callwright.sessions import SessionError
+from callwright.sessions import MemoryStore, SessionError
 from callwright.sessions.records import Compacted, Said, Spent
 from callwright.testing import ScriptedProvider
 from callwright.testing.fakes import Line
@@ -36,7 +36,7 @@ from callwright.toolbox import Write
 from callwright.toolbox.bash.jobs import ShellSession
 from callwright.web.hosting import Hosts
 from callwright.web.hub import Hub
-from callwright.web.sessions import holds
+from callwright.web.sessions import RecordCache, holds
 
 
 def write(path: str, content: str = "x\n") -> dict[str, Any]:
@@ -360,6 +360,22 @@ async def fill(web: Served, count: int) -> None:
         hold = await store.hold("s")
         await hold.append(*(Said(UserMessage(f"message {number}")) for number in range(count)))
         await hold.release()
+
+
+async def test_deleted_sessions_leave_nothing_in_the_cache() -> None:
+    def count_locks() -> int:
+        gc.collect()
+        return sum(isinstance(each, asyncio.Lock) for each in gc.get_objects())
+
+    store, cache, before = MemoryStore(), RecordCache(), count_locks()
+    for number in range(20):
+        hold = await store.hold(f"s{number}")
+        await hold.append(Said(UserMessage("hi")))
+        await hold.release()
+        found = await asyncio.gather(*(cache.read(store, f"s{number}") for _ in range(3)))
+        assert [len(records) for records, _ in found] == [1, 1, 1]
+        cache.forget(f"s{number}")  # as deleting it does
+    assert count_locks() == before
 
 
 async def test_messages_come_by_position(serve: Serve) -> None:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -33,6 +34,7 @@ _MOST_ITEMS = 1_000
 _MOST_SESSIONS = 1_000
 _MOST_HITS = 500
 _MOST_CACHED = 4
+_MOST_SUMMARIES = 200
 _SLICE = 250
 _LONG = 1_000
 _TAIL = 200
@@ -44,7 +46,7 @@ class RecordCache:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, list[Record]] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, store: SessionStore, session_id: str) -> tuple[Sequence[Record], dict[int, str]]:
         """Return the records that can be read, and what is wrong with the others, by position.
@@ -62,7 +64,7 @@ class RecordCache:
                 return await _read_damaged(store, session_id)
             self._known[session_id] = known
             if len(self._known) > _MOST_CACHED:
-                self._locks.pop(self._known.popitem(last=False)[0], None)
+                self._known.popitem(last=False)
             return known, {}
 
     def holds(self, session_id: str) -> bool:
@@ -200,9 +202,15 @@ class SessionRoutes:
         questions = await self._open_questions(session_id, link, records)
         summary = self._summaries.get(session_id)
         if summary is None or summary[0] != len(records):
-            summary = self._summaries[session_id] = (len(records), _summarize(records, await self._workspace.prices()))
+            summary = (len(records), _summarize(records, await self._workspace.prices()))
+            self._keep_summary(session_id, summary)
         faulty = [{"position": position, "fault": fault} for position, fault in faults.items()]
         return {**self._fields(entry, link, records, questions), **summary[1], "damaged": faulty}
+
+    def _keep_summary(self, session_id: str, summary: tuple[int, Fields]) -> None:
+        self._summaries[session_id] = summary
+        if len(self._summaries) > _MOST_SUMMARIES:
+            del self._summaries[next(iter(self._summaries))]
 
     async def _read_tail(self, entry: SessionEntry) -> Sequence[StoredRecord] | None:
         """Return the last records of a long session while all of them are read; None if a summary takes no time."""
