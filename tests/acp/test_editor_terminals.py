@@ -26,6 +26,7 @@ class TerminalClient(EditorClient):
     def __init__(self) -> None:
         super().__init__()
         self.processes: dict[str, asyncio.subprocess.Process] = {}
+        self.outputs: dict[str, asyncio.Task[bytes]] = {}
         self.created: list[dict[str, Any]] = []
         self.released: list[str] = []
         self.refuses = False
@@ -37,9 +38,11 @@ class TerminalClient(EditorClient):
             raise RequestError.internal_error()
         name = f"t{len(self.created)}"
         environment = {**os.environ, **{each.name: each.value for each in more["env"]}}
-        self.processes[name] = await asyncio.create_subprocess_exec(
+        self.processes[name] = process = await asyncio.create_subprocess_exec(
             command, *more["args"], cwd=more["cwd"], env=environment, stdout=PIPE, stderr=STDOUT, start_new_session=True
         )
+        assert process.stdout is not None
+        self.outputs[name] = asyncio.create_task(process.stdout.read())  # from now on: a full pipe stops the command
         return {} if self.mumbles else {"terminalId": name}
 
     async def wait_for_terminal_exit(self, session_id: str, terminal_id: str, **more: Any) -> Any:
@@ -47,9 +50,9 @@ class TerminalClient(EditorClient):
         return {"exitCode": code if code >= 0 else None, "signal": None if code >= 0 else signal.Signals(-code).name}
 
     async def terminal_output(self, session_id: str, terminal_id: str, **more: Any) -> Any:
-        stream = self.processes[terminal_id].stdout
-        assert stream is not None
-        return {"output": (await stream.read()).decode(), "truncated": False}
+        whole = (await self.outputs[terminal_id]).decode()
+        kept = whole[-self.created[-1]["output_byte_limit"] :]  # as the protocol has it: from the beginning is dropped
+        return {"output": kept, "truncated": len(kept) < len(whole)}
 
     async def kill_terminal(self, session_id: str, terminal_id: str, **more: Any) -> None:
         if self.processes[terminal_id].returncode is None:
@@ -57,9 +60,7 @@ class TerminalClient(EditorClient):
             await self.processes[terminal_id].wait()
 
     async def release_terminal(self, session_id: str, terminal_id: str, **more: Any) -> None:
-        stream = self.processes[terminal_id].stdout
-        assert stream is not None
-        await stream.read()
+        await self.outputs[terminal_id]
         self.released.append(terminal_id)
 
 
@@ -76,6 +77,22 @@ async def test_allowed_command_runs_in_the_editors_terminal(connect: Connect, pr
         assert client.released == ["t1"]
         assert (project / "made.txt").exists()
         assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize(("count", "cut"), [(60_000, False), (1_200_000, True)])
+async def test_long_output_of_a_terminal_has_both_ends_or_a_note(
+    connect: Connect, project: Path, count: int, cut: bool
+) -> None:
+    client = TerminalClient()
+    line = f"echo first; head -c {count} /dev/zero | tr '\\0' x; echo last"
+    settings = '{"sandbox": {"mode": "prefer", "excludedCommands": ["echo", "head", "tr"]}}'
+    async with connect(call("bash", command=line), "done", client=client, arguments=("--settings", settings)) as editor:
+        await editor.say(await editor.start(_TERMINAL), "run it")
+        (shown,) = client.calls().values()
+        text = shown["raw_output"]["text"]
+        assert len(client.created) == 1 and "last" in text
+        assert text.startswith("[the beginning of the output is missing" if cut else "first\nxxx")
+        assert "characters left out here" in text
 
 
 async def test_terminal_runs_the_line_without_code_from_variables(

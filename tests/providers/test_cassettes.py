@@ -20,6 +20,7 @@ from callwright.providers.base import (
     Provider,
     ProviderError,
     TextDelta,
+    closing_events,
 )
 from callwright.testing.cassettes import Recording, Replay
 from callwright.testing.loopback import Loopback, LoopbackReply
@@ -52,6 +53,24 @@ async def recorded_at(
         await _events(recording, request_for(UserMessage("more")))
     await claude.aclose()
     return tmp_path / "turns.json", events
+
+
+async def test_leaving_a_recorded_stream_ends_its_request(tmp_path: Path, request_for: Requests) -> None:
+    class Endless:
+        model, ended = "endless", False
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            try:
+                while True:
+                    yield TextDelta("more")
+            finally:
+                self.ended = True
+
+    endless = Endless()
+    async with closing_events(Recording(endless, tmp_path / "turns.json").stream(request_for())) as events:
+        async for _ in events:
+            break
+    assert endless.ended
 
 
 async def test_cassette_replays_recording(

@@ -35,6 +35,9 @@ _WRITE_SECONDS = 60.0
 _END_SECONDS = 10.0
 _MARK = "\ufeff"
 _SIGNALLED = 128 + 9
+_TERMINAL_BYTES = 1 << 20
+"""How much of a command's output an editor is asked to keep: from more, it drops the beginning."""
+_DROPPED = b"[the beginning of the output is missing here: the editor has dropped it]\n"
 
 
 class Editor:
@@ -226,7 +229,7 @@ class EditorTerminals:
             "args": arguments,
             "cwd": command.cwd,
             "env": [{"name": name, "value": value} for name, value in added.items()],
-            "outputByteLimit": caps.kept_chars,
+            "outputByteLimit": max(caps.kept_chars, _TERMINAL_BYTES),
         }
         try:
             return CreateTerminalResponse.model_validate(await self._ask("terminal/create", params)).terminal_id
@@ -255,6 +258,8 @@ class EditorTerminals:
         asking = self._ask("terminal/output", {"terminalId": terminal_id})
         shown = TerminalOutputResponse.model_validate(await asyncio.wait_for(asking, _END_SECONDS))
         output = OutputCapture(caps)
+        if shown.truncated:
+            output.feed(_DROPPED)
         output.feed(shown.output.encode("utf-8", "replace"))
         output.close()
         return CommandResult(code, "timed_out" if timed_out else "exited", output)

@@ -19,6 +19,7 @@ from callwright.providers.base import (
     ProviderWrapper,
     TextDelta,
     ThinkingDelta,
+    closing_events,
 )
 from callwright.sessions.message_encoding import decode_message, encode_message
 
@@ -45,11 +46,12 @@ class Recording(ProviderWrapper):
         """Forward a request; its events, or its error, are on disk before the stream ends."""
         turn: Data = {"request": encode_request(request), "events": []}
         try:
-            async for event in self._inner.stream(request):
-                turn["events"].append(_encode_event(event))
-                if isinstance(event, MessageDone):  # before the yield: the consumer may stop at the last event
-                    self._write(turn)
-                yield event
+            async with closing_events(self._inner.stream(request)) as events:
+                async for event in events:
+                    turn["events"].append(_encode_event(event))
+                    if isinstance(event, MessageDone):  # before the yield: the consumer may stop at the last event
+                        self._write(turn)
+                    yield event
         except ProviderError as error:
             turn["error"] = {"message": str(error), "fault": error.fault, "retry_after": error.retry_after}
             self._write(turn)
