@@ -375,6 +375,45 @@ def test_refused_rename_overwrites_in_place(path: Path, monkeypatch: pytest.Monk
         replace_file(path, b"newer", expected=digest(b"something else"))
 
 
+def test_full_disk_leaves_the_old_content_in_place(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old content")
+    monkeypatch.setattr(atomic_write, "_replace", _refuse_rename)
+    write, room = os.write, 20
+
+    def fill(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        if room <= 0:
+            room = 20  # the old blocks are there still
+            _fail()
+        written = write(descriptor, data[:room])
+        room -= written
+        return written
+
+    monkeypatch.setattr(os, "write", fill)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(path, b"a new content that is longer than the room", expected=digest(b"old content"))
+    assert path.read_bytes() == b"old content"
+
+
+def _refuse_rename(*_: object, **__: object) -> None:
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def test_failure_after_the_exchange_is_no_success_without_a_change(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"old")
+
+    def refuse(_: int) -> bool:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr(atomic_write, "_no_writer_waits", refuse)
+    try:
+        replace_file(path, b"new", expected=digest(b"old"))
+        succeeded = True
+    except OSError:
+        succeeded = False
+    assert not succeeded or path.read_bytes() == b"new"
+
+
 def test_private_folder_that_cannot_be_read_keeps_no_descriptor(path: Path, monkeypatch: pytest.MonkeyPatch):
     drafts = path.parent.parent / "cache/callwright/drafts"
     drafts.mkdir(parents=True)

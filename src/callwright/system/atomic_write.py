@@ -312,19 +312,20 @@ def _exchange(target: _Target, folder: int, name: str, ours: str) -> None:
         target.take(folder, name)
         return
     with opened(open_beneath(target.folder, target.name, os.O_RDONLY | os.O_NONBLOCK)) as held:
+        hold = _hold_writers(held)
+        if hold == "busy" or digest(read_all(held)) != target.expected:
+            raise Changed
         try:
-            hold = _hold_writers(held)
-            if hold == "busy" or digest(read_all(held)) != target.expected:
-                raise Changed
             target.swap(folder, name)
-            unspoilt = _no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
-            if not unspoilt or not _was_replaced(folder, name, held):
-                _swap_back(target, folder, name, ours)
-                raise Changed
         except OSError as error:
             if error.errno not in _NOT_OFFERED:
                 raise
             target.take(folder, name)
+            return
+        unspoilt = _no_writer_waits(held) if hold == "held" else digest(read_all(held)) == target.expected
+        if not unspoilt or not _was_replaced(folder, name, held):
+            _swap_back(target, folder, name, ours)
+            raise Changed
 
 
 def _was_replaced(folder: int, name: str, held: int) -> bool:
@@ -339,11 +340,14 @@ def _swap_back(target: _Target, folder: int, name: str, ours: str) -> None:
 
 def _read_digest(folder: int, name: str) -> str:
     try:
-        descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)
+        return digest(_read(folder, name))
     except FileNotFoundError:
         return ABSENT
-    with opened(descriptor):
-        return digest(read_all(descriptor))
+
+
+def _read(folder: int, name: str) -> bytes:
+    with opened(open_beneath(folder, name, os.O_RDONLY | os.O_NONBLOCK)) as descriptor:
+        return read_all(descriptor)
 
 
 def _rename_named(target: _Target, data: bytes, *, exists: bool) -> None:
@@ -372,6 +376,20 @@ def _overwrite(target: _Target, data: bytes) -> None:
     """Write over the old content: not atomic, yet all there is where the folder cannot be written to."""
     target.check()
     with opened(open_beneath(target.folder, target.name, os.O_WRONLY | os.O_NONBLOCK)) as descriptor:
-        write_all(descriptor, data)
-        os.ftruncate(descriptor, len(data))
-        os.fsync(descriptor)
+        before = None
+        with suppress(OSError):  # it may be writable and not readable
+            before = _read(target.folder, target.name)
+        try:
+            _write_over(descriptor, data)
+        except OSError:  # such as a full disk
+            if before is not None:
+                with suppress(OSError):
+                    _write_over(descriptor, before)
+            raise
+
+
+def _write_over(descriptor: int, data: bytes) -> None:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    write_all(descriptor, data)
+    os.ftruncate(descriptor, len(data))
+    os.fsync(descriptor)
