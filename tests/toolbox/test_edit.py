@@ -15,6 +15,7 @@ from callwright.core.json import Json
 from callwright.policy import AllowEverything
 from callwright.system.paths import Workspace
 from callwright.testing import check_tool
+from callwright.toolbox.edit import edit_tool
 from callwright.toolbox.edit.edit_tool import Edit
 from callwright.toolbox.read import SMALL_BYTES, Read
 from callwright.toolbox.write import Write
@@ -258,6 +259,26 @@ async def test_file_too_large_for_memory_is_not_edited(executor: Executor, tmp_p
     assert "has 67108865 bytes" in await refused(executor, "f", old_string="text", new_string="new", replace_all=True)
 
 
+async def test_replacements_that_would_fill_the_memory_are_refused(
+    executor: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(edit_tool, "_MOST_CHARS", 1 << 16)
+    (tmp_path / "f").write_text("a" * 1_000)
+    await executor.run("read", {"path": "f"})
+    change = {"old_string": "a", "new_string": "b" * 1_000, "replace_all": True}
+    assert "would grow to 1000000 characters" in await refused(executor, "f", **change)
+    double: dict[str, Json] = {"old_string": "a", "new_string": "aa", "replace_all": True}
+    assert "edit 7 of 40: " in await refused(executor, "f", edits=[double] * 40)
+    assert (tmp_path / "f").read_text() == "a" * 1_000
+
+
+async def test_byte_that_cannot_be_copied_is_named(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes("ä".encode() * 5 + b"\nbad \xff byte\n")
+    await executor.run("read", {"path": "f"})
+    message = await refused(executor, "f", old_string="bad \ufffd byte", new_string="good")
+    assert "column 5 is the byte 0xff, which is not UTF-8 and cannot be copied" in message
+
+
 async def test_binary_file_is_not_edited(executor: Executor, tmp_path: Path):
     await executor.run("write", {"path": "f", "content": "x\x00\x01\x02"})
     assert "binary" in await refused(executor, "f", old_string="x", new_string="y")
@@ -345,6 +366,33 @@ def test_preview_shows_the_lines_before_they_change(tmp_path: Path):
         (" ", 4, 3, "four"),
     ]
     assert (tmp_path / "a.txt").read_text() == "one\ntwo\nthree\nfour\n"
+
+
+def test_preview_of_an_edit_without_a_place_leaves_the_next_one_right(tmp_path: Path):
+    (tmp_path / "f").write_text("one\n")
+    everywhere = {"old_string": "", "new_string": "x", "replace_all": True}
+    preview = Edit(tmp_path).preview({"path": "f", "edits": [everywhere, {"old_string": "one", "new_string": "1"}]})
+    assert preview is not None
+    assert [(row.mark, row.text) for row in preview.rows] == [("+", "x"), ("", "in every place"), ("", "⋯"), *ONE]
+    assert [row.old or row.new for row in preview.rows[-2:]] == [1, 1]  # found in the text, which is as before
+
+
+ONE = [("-", "one"), ("+", "1")]
+
+
+def test_preview_of_a_text_that_grows_without_end_is_short(tmp_path: Path):
+    (tmp_path / "f").write_text("a" * 10_000)
+    grow = {"old_string": "a", "new_string": "a" * 10_000, "replace_all": True}
+    preview = Edit(tmp_path).preview({"path": "f", "edits": [grow, {"old_string": "one", "new_string": "1"}]})
+    assert preview is not None and [(row.mark, row.text) for row in preview.rows[-2:]] == ONE
+
+
+def test_preview_of_many_places_counts_them_in_one_pass(tmp_path: Path):
+    (tmp_path / "f").write_text("a b\n" * 100_000)
+    preview = Edit(tmp_path).preview({"path": "f", "old_string": " ", "new_string": "_", "replace_all": True})
+    assert preview is not None
+    places = preview.rows[-1].text
+    assert places.startswith("and the same in line 2, 3, 4, ") and places.endswith("200, 201 and 99799 more")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1", "utf-16"])

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tests.counting import count_calls
 
 from callwright import Completed, Effect, Executor, Failed, Registry
 from callwright.core.content import Image, Text
@@ -15,6 +16,7 @@ from callwright.core.errors import ToolFailed, Unsafe
 from callwright.policy import AllowEverything
 from callwright.system.paths import Workspace
 from callwright.testing import check_tool
+from callwright.toolbox._paths import explain_missing
 from callwright.toolbox.read import LINE_CHARS, Read
 
 
@@ -84,6 +86,19 @@ async def test_missing_file_names_similar_files(executor: Executor, tmp_path: Pa
     assert str(tmp_path / "README.md") in await refused(executor, "readme.md")
     assert "config.py" in await refused(executor, "src/confg.py")
     assert str(tmp_path / "src") in await refused(executor, "scr/config.py")
+
+
+def test_similar_file_among_very_many_is_found_quickly(tmp_path: Path):
+    (tmp_path / "config_of_the_package.py").touch()
+    errors: list[ToolFailed] = []
+    calls: list[int] = []
+    for numbers in (range(500), range(500, 4000)):
+        for number in numbers:
+            (tmp_path / f"module_{number:04}_of_the_package.py").touch()
+        missing = tmp_path / "confg_of_the_package.py"
+        calls.append(count_calls(lambda: errors.append(explain_missing("x", missing))))  # noqa: B023 - called at once
+    assert all(str(tmp_path / "config_of_the_package.py") in error.message for error in errors)
+    assert calls[1] < 3 * calls[0]
 
 
 async def test_long_line_is_cut_with_a_mark(executor: Executor, tmp_path: Path):

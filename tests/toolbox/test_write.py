@@ -55,6 +55,12 @@ async def test_overwrite_replaces_an_unread_file(executor: Executor, tmp_path: P
     assert (tmp_path / "f").read_text() == "new"
 
 
+async def test_text_in_place_of_a_binary_file_is_written_as_given(executor: Executor, tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"\0\1\2\r\n")
+    await written(executor, "f", "a\nb\n", overwrite=True)
+    assert (tmp_path / "f").read_bytes() == b"a\nb\n"
+
+
 async def test_change_is_detected_by_content(executor: Executor, tmp_path: Path):
     path = tmp_path / "f"
     path.write_text("one")

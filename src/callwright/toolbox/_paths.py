@@ -2,9 +2,11 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
+from heapq import nlargest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +14,7 @@ from pydantic import AliasChoices, Field, PrivateAttr
 
 from callwright.core.errors import ToolFailed, Unsafe, describe_exception
 from callwright.system.files import folder_names
+from callwright.system.line_diff import count_common
 from callwright.system.paths import Workspace
 from callwright.tool.schema import Arguments
 
@@ -95,7 +98,7 @@ class VisibleFiles:
             names = self.visible(missing.parent, os.listdir(missing.parent))  # noqa: PTH208 - names are wanted, not paths
         except OSError:
             return "; list the folder above it to see what is there"
-        near = get_close_matches(missing.name, names, 3)
+        near = _find_similar(missing.name, names)
         return (
             f"; did you mean {' or '.join(map(one_line, near))}?"
             if near
@@ -115,6 +118,18 @@ def format_count(number: int, noun: str) -> str:
 
 
 _NEAREST = 3
+_MOST_COMPARED_NAMES = 500
+
+
+def _find_similar(name: str, names: Sequence[str]) -> list[str]:
+    """Return the most similar names; of very many, only those are compared that begin and end most alike."""
+    if len(names) > _MOST_COMPARED_NAMES:  # comparing 100,000 long names would take seconds
+        names = nlargest(_MOST_COMPARED_NAMES, names, key=partial(_count_alike, name))
+    return get_close_matches(name, names, _NEAREST)
+
+
+def _count_alike(name: str, other: str) -> int:
+    return count_common(name, other) + count_common(name[::-1], other[::-1])
 
 
 class PathArguments(Arguments):
@@ -165,7 +180,7 @@ def explain_missing(given: str, resolved: Path) -> ToolFailed:
     except OSError:
         names = []
     folded = {name.lower(): name for name in names}
-    near = [folded[name] for name in get_close_matches(lost.lower(), folded, _NEAREST)]
+    near = [folded[name] for name in _find_similar(lost.lower(), list(folded))]
     hint = (
         f"did you mean {' or '.join(one_line(str(folder / name)) for name in near)}?"
         if near

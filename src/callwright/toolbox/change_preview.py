@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from callwright.core.errors import ToolError
+from callwright.core.errors import ToolError, join_first
 from callwright.core.json import JsonObject
 from callwright.system.files import detect_encoding, read_regular, unify_line_breaks
 from callwright.system.line_diff import compare_lines
@@ -17,6 +17,7 @@ _MOST_BYTES = 1 << 20
 _MOST_COMPARED_LINES = 3_000
 _CONTEXT_LINES = 1
 _MOST_KEPT_LINES = 6
+_MOST_NUMBERS = 200
 _EDIT_KEYS = frozenset({"old_string", "new_string", "replace_all"})
 _EDIT_ARGUMENTS = _EDIT_KEYS | {"edits"}
 
@@ -108,12 +109,16 @@ def _replaced(text: str | None, old: str, new: str, *, every: bool) -> Iterator[
         yield PreviewRow(line, " ", number + len(lines) + at, number + len(after) + at)
     others = _other_lines(text, old, end) if every else []
     if others:
-        yield PreviewRow(f"and the same in line {', '.join(map(str, others))}")
+        yield PreviewRow(f"and the same in line {join_first(others, _MOST_NUMBERS)}")
 
 
 def _other_lines(text: str, old: str, start: int) -> list[int]:
-    found = re.compile(re.escape(old)).finditer(text, start)
-    return [text.count("\n", 0, match.start()) + 1 for match in found]
+    lines: list[int] = []
+    number, counted = 1, 0
+    for match in re.compile(re.escape(old)).finditer(text, start):
+        number, counted = number + text.count("\n", counted, match.start()), match.start()
+        lines.append(number)
+    return lines
 
 
 def _several(path: str, edits: Sequence[Any]) -> Preview | None:
@@ -127,8 +132,16 @@ def _several(path: str, edits: Sequence[Any]) -> Preview | None:
         if not isinstance(old, str) or not isinstance(new, str) or not given.keys() <= _EDIT_KEYS:
             return None
         rows += [*([PreviewRow("⋯")] if rows else []), *_replaced(text, old, new, every=bool(given.get("replace_all")))]
-        text = None if text is None else text.replace(old, new, -1 if given.get("replace_all") else 1)
+        text = _apply(text, old, new, every=bool(given.get("replace_all")))
     return Preview(path, tuple(rows), _EDIT_ARGUMENTS)
+
+
+def _apply(text: str | None, old: str, new: str, *, every: bool) -> str | None:
+    """Return the text after an edit; None if it is not known, or too long to be shown."""
+    if text is None or not old:  # an empty text is put into an empty file, and refused in any other
+        return text if text is None else text or new
+    count = text.count(old) if every else 1
+    return text.replace(old, new, count) if len(text) + count * (len(new) - len(old)) <= _MOST_BYTES else None
 
 
 def _compare(old: Sequence[str], new: Sequence[str], number: int, *, brief: bool = False) -> Iterator[PreviewRow]:

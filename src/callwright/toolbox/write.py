@@ -156,7 +156,7 @@ def _refuse_slip(arguments: WriteArguments, before: LoadedFile | None) -> None:
 
 def _encode(content: str, before: LoadedFile | None) -> bytes:
     """Encode new content with the encoding, line breaks and byte order mark of the old."""
-    if before is None or not before.data:
+    if before is None or not before.data or detect_encoding(before.data) is None:
         return content.encode()
     text = with_break(content.removeprefix(_MARK) if before.encoding.mark else content, most_common_break(before.text))
     try:

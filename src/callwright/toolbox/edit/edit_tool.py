@@ -32,6 +32,8 @@ from callwright.toolbox.edit.typos import Doubtful, EditPlace, find_all
 _OLD = AliasChoices("old_string", "oldString", "old_str", "old_text", "old", "search")
 _NEW = AliasChoices("new_string", "newString", "new_str", "new_text", "new", "replace")
 _ALL = AliasChoices("replace_all", "replaceAll", "allow_multiple")
+_MOST_CHARS = 1 << 26
+"""Of a file in which every occurrence was replaced: a short text by a long one may fill the memory."""
 
 
 class Replacement(Arguments):
@@ -199,7 +201,7 @@ def _names_breaks(text: str, change: Replacement, *, literal: bool) -> bool:
     Raises:
         Doubtful: Only new_string has `\\r`, in a file without any.
     """
-    if "\r" not in change.old_string + change.new_string or len(find_all(text, change.old_string)) != 1:
+    if "\r" not in change.old_string + change.new_string or len(find_all(text, change.old_string, 2)) != 1:
         return False
     if not literal and "\r" not in text:
         raise Doubtful("new_string has \\r\\n line breaks and the file has \\n; write \\n")
@@ -214,10 +216,15 @@ def _unify_breaks(text: str, copied: str) -> str:
 def _apply_everywhere(so_far: _Result, old: str, new: str, *, literal: bool) -> _Result:
     text, plain = so_far.text, unify_line_breaks(so_far.text)
     count = plain.count(old)
-    starts = find_all(plain, old)
+    starts = find_all(plain, old, 2)
     if len(starts) <= 1:  # one match is the ordinary case, and none gets the same error as ever
         place: EditPlace = locate(plain, old, new, literal=literal or bool(starts))
         return _Result(replace_range(text, place.start, place.end, place.text), so_far.count + 1, so_far.typos)
+    if (size := len(plain) + count * (len(new) - len(old))) > _MOST_CHARS:
+        raise ToolFailed(
+            f"old_string occurs at {count} places, so the file would grow to {size} characters; above {_MOST_CHARS} a "
+            "file is changed with a command, such as sed"
+        )
     return _Result(_replace_everywhere(text, plain, old, new), so_far.count + count, so_far.typos)
 
 

@@ -202,4 +202,9 @@ def _reason(line: str, other: str) -> str:
         return "whitespace inside the line"
     column = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
     here, there = line[column : column + 1], other[column : column + 1]
+    if "\udc80" <= here <= "\udcff":
+        byte = f"0x{ord(here) - 0xDC00:02x}"
+        return (
+            f"column {column + 1} is the byte {byte}, which is not UTF-8 and cannot be copied; leave it out of the edit"
+        )
     return f"column {column + 1} is {here!r} in the file, {there!r} in old_string"

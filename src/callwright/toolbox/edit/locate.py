@@ -154,12 +154,13 @@ def locate(text: str, old: str, new: str, *, literal: bool = False) -> EditPlace
     """
     numbered = _without_numbers(old, new)
     old, new = _strip_byte_order_mark(text, old, new)
-    starts = find_all(text, old)
+    starts = find_all(text, old, _SHOWN_PLACES + 1)
     if len(starts) > 1:
+        count = max(len(starts), text.count(old))  # a letter may occur millions of times
         places = _list_lines([line_of(text, start) for start in starts[:_SHOWN_PLACES]])
-        more = f" and {len(starts) - _SHOWN_PLACES} more" if len(starts) > _SHOWN_PLACES else ""
+        more = f" and {count - _SHOWN_PLACES} more" if count > _SHOWN_PLACES else ""
         raise ToolFailed(
-            f"old_string occurs at {len(starts)} places ({places}{more}); add surrounding lines until it is the only "
+            f"old_string occurs at {count} places ({places}{more}); add surrounding lines until it is the only "
             "one, or pass replace_all=true"
         )
     if starts:
@@ -210,7 +211,7 @@ def _without_numbers(old: str, new: str) -> tuple[str, str, int] | None:
 
 def _find_plain(text: str, old: str, new: str, *, literal: bool) -> EditPlace | None:
     write = plain_writer(old)
-    if write is None or len(starts := find_all(text, write(old))) != 1:
+    if write is None or len(starts := find_all(text, write(old), 2)) != 1:
         return None
     place = _place_found(text, starts[0], starts[0] + len(old), write(new), literal=literal)
     return replace(place, typo=_join_typos("typographic characters for plain ones", place.typo))

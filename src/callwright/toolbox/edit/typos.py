@@ -1,5 +1,6 @@
 """Typical copying errors in an edit that leave no doubt, and how to correct the replacement for each."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,11 +27,11 @@ class Doubtful(ToolFailed):
         super().__init__(f"{doubt}; or send the same edit again to apply it as it is")
 
 
-def find_all(text: str, wanted: str) -> list[int]:
-    """Return all offsets of a text in another, overlaps included."""
+def find_all(text: str, wanted: str, most: int = sys.maxsize) -> list[int]:
+    """Return the offsets of a text in another, overlaps included: all, or the first ones."""
     starts: list[int] = []
     start = text.find(wanted)
-    while start >= 0:
+    while start >= 0 and len(starts) < most:
         starts.append(start)
         start = text.find(wanted, start + 1)
     return starts
