@@ -131,6 +131,15 @@ async def test_token_given_twice_is_rejected(desk: "Desk"):
                 assert (await client.post(desk.url, json=HELLO, headers=headers)).status_code == 401
 
 
+@pytest.mark.parametrize(("given", "status"), [("sesame2", 401), ("sesame", 421)])
+async def test_websocket_is_no_way_around_the_checks(desk: "Desk", given: str, status: int):
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    headers = {**upgrade, "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Host": "evil.example"}
+    async with httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
+        answer = await client.get(desk.url, headers={**headers, "Authorization": f"Bearer {given}"})
+    assert answer.status_code == status
+
+
 async def test_port_in_use_is_rejected(desk: "Desk"):
     port = httpx2.URL(desk.url).port
     assert port is not None

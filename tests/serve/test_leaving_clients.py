@@ -66,6 +66,56 @@ async def test_tool_cleans_up_when_its_client_has_left(open_desk: OpenDesk, mode
         await wait_for(careful.cleaned)
 
 
+@pytest.mark.parametrize("action", [None, "accept"])
+async def test_call_that_reports_ends_when_its_client_has_left(
+    open_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch, action: Any
+) -> None:
+    heard, ended = asyncio.Event(), asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def tell(context: ToolContext) -> str:
+        """Report without end."""
+        while True:
+            context.report({"progress": 1})
+            await asyncio.sleep(0)
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.set()
+
+    async with open_desk(tell) as desk, desk.client(action=action) as used:
+        serve_call = desk.gateway.call
+
+        async def note_end(caller: Caller, request: CallRequest) -> Any:
+            try:
+                return await serve_call(caller, request)
+            finally:
+                ended.set()
+
+        monkeypatch.setattr(desk.gateway, "call", note_end)
+        call = asyncio.ensure_future(used.call_tool("tell", {}, progress_callback=hear))
+        await wait_for(heard)
+        call.cancel()
+        await wait_for(ended)
+
+
+async def test_progress_that_cannot_be_sent_fails_no_call() -> None:
+    class Broken(PipeCaller):
+        async def progress(self, done: float, total: float | None, message: str | None) -> None:
+            raise RuntimeError("the pipe is closed")
+
+    @tool(effect=Effect.READ)
+    async def tell(context: ToolContext) -> str:
+        """Report."""
+        context.report({"progress": 1})
+        await asyncio.sleep(0)
+        return "told"
+
+    registry = Registry(tell)
+    gateway = Gateway(registry, Executor(registry, ByMode("default")))
+    caller = Broken(PipeFastPath.__new__(PipeFastPath), {"progressToken": "p"}, None)
+    assert "told" in str(await gateway.call(caller, CallRequest("tell", {})))
+
+
 async def test_tool_cleans_up_though_its_pipe_client_cancels_twice() -> None:
     careful = Careful()
     async with open_wire(careful.tool()) as wire:

@@ -221,8 +221,10 @@ class ProgressPump:
     async def __aexit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._sending is not None:  # all progress must be sent before the result
-            await asyncio.gather(self._sending, return_exceptions=True)
+        if self._sending is not None:
+            if raised is not None:  # the call was cancelled: its client has gone, and may never take another report
+                self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)  # all progress comes before the result
 
     def __call__(self, event: Event) -> None:
         """Observe one event of the turn."""

@@ -100,6 +100,7 @@ async def listen(gateway: Gateway, options: HttpOptions) -> AsyncGenerator[tuple
         lifespan="on",
         timeout_graceful_shutdown=2,
         http=cast("Any", TimedProtocol),
+        ws="none",  # the token and the host name are checked for HTTP
         limit_concurrency=options.max_connections,
     )
     server = _SignalFreeServer(config)
