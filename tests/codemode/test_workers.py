@@ -1,6 +1,7 @@
 """The workers that the programs of a process share, and the calls that end by a cancellation."""
 
 import asyncio
+import gc
 import os
 import warnings
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from tests.waiting import LONG_SECONDS
 
-from callwright import Effect, Executor, Failed, Registry, tool
+from callwright import Effect, Executor, Failed, Interrupted, Registry, tool
 from callwright.codemode import CodeMode
 from callwright.codemode.engine import Interpreter, Step
 from callwright.core.errors import Cancelled
@@ -68,6 +69,37 @@ async def test_program_whose_worker_crashes_fails_and_the_next_one_runs(monkeypa
     expected = "printed before that:\nbegun\n\nthe program was ended: it ran out of memory or crashed"
     assert outcome.error.message == expected
     assert (await executor.run("run_code", {"code": "1 + 1"})).text == "2"
+
+
+async def test_programs_that_end_at_a_call_leave_nothing() -> None:
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(each, Interpreter) for each in gc.get_objects())
+
+    begun = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def wait() -> str:
+        """Wait for good."""
+        begun.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    @tool(effect=Effect.WRITE)
+    async def save() -> str:
+        """Save, which asks."""
+        return "saved"
+
+    executor, before = Executor(CodeMode(Registry(wait, save))), count()
+    for _ in range(3):
+        assert isinstance(await executor.run("run_code", {"code": "await save()"}), Interrupted)
+        running = asyncio.ensure_future(executor.run("run_code", {"code": "await wait()"}))
+        await begun.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        begun.clear()
+        del running
+    assert count() <= before + 1  # the traceback of the last cancellation may still be held
 
 
 async def test_cancelled_work_of_a_tool_is_an_exception_in_the_program() -> None:

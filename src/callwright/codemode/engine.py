@@ -266,7 +266,7 @@ class Interpreter:
 
     def close(self) -> None:
         """Give the worker back."""
-        self._worker = None
+        self._worker = self._waiting = None  # a snapshot has `_print`, in a cycle that is not found as garbage
         with suppress(monty.MontyError):  # a worker that was killed
             self._checkout.__exit__(None, None, None)
 
