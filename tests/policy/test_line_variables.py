@@ -92,6 +92,14 @@ def _judge(line: str, folder: Path, *deny: str) -> Decision:
         "readarray x <<< 'rm -rf /'; $x",
         "read <<< 'rm -rf /'; $REPLY",
         "IFS=,; x=rm,-rf,/; $x",
+        # lines that commands read from a redirect around them
+        "while read x; do $x; done <<< 'rm -rf /'",
+        'while read -r x; do eval "$x"; done <<E\nls\nrm -rf /\nE',
+        "while read -r x y; do $x -rf $y; done <<E\nls a\nrm /\nE",
+        "while true; do read x; $x; done <<< 'rm -rf /' > log",
+        "{ { read x; $x; } > log; } <<E\nrm -rf /\nE",
+        "{ bash; } <<E\nrm -rf /\nE",
+        "if bash; then ls; fi <<< 'rm -rf /'",
     ],
 )
 def test_removal_of_the_root_that_variables_hold_is_denied(line: str, tmp_path: Path) -> None:
@@ -122,6 +130,21 @@ def test_removal_of_the_root_that_variables_hold_is_denied(line: str, tmp_path: 
         "find $a/$b -delete",
         "git rm -r $a/$b",
         'f() { rm -rf "$@"; }; f a',
+        'rm -rf "${a%/}"',
+        'rm -rf "${a#*/}" b',
+        "rm -rf ${a/b/}",
+        'rm -r "/usr/${a%/}"',
+        # all of a folder that is not known
+        "cd $a; rm -rf *",
+        'cd "$a" && rm -rf .',
+        'cd "$a" && rm -rf ./* .[!.]*',
+        "x=~; cd $x; rm -f *",
+        "for d in /; do cd $d; rm -rf *; done",
+        "cd ${a:-/} && find . -delete",
+        "cd $a && mv * /srv",
+        "f() { cd /; rm -rf *; }; f",
+        "((cd /; rm -rf *))",
+        "time { cd /; }; rm -rf *",
     ],
 )
 def test_unknown_word_that_may_be_vital_if_it_is_empty_asks(line: str, tmp_path: Path) -> None:
@@ -176,6 +199,16 @@ _PROGRAMS = "git node npm python3 ruby go cargo java docker kubectl helm make cm
         "rm -rf $(git ls-files -o)",
         "cp -r $a/$b c",
         "IFS=,; x=a,b; echo $x",
+        'while read -r f; do echo "$f"; done <<< "$a"',
+        "while read -r a b; do cp $a $b; done <<E\n" + "".join(f"x{n} y{n}\n" for n in range(200)) + "E",
+        'cd "$a" && rm -rf build *.o ./dist/*',
+        "cd $a && find . -name '*.pyc' -delete",
+        "cd $a && find . -mtime +9 -delete",
+        'rm -rf "${a:-/tmp/build}"',
+        'rm -f "${a%/}"',
+        'rm -rf "${a%/}/build"',
+        "time { make; make test; }",
+        "if ! { grep -q a b; }; then make; fi",
     ],
 )
 def test_ordinary_line_with_variables_is_not_asked_about(line: str, tmp_path: Path) -> None:

@@ -290,6 +290,38 @@ def test_known_writers_get_the_writes_verdict(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "! ! touch x",
+        "time ! touch x",
+        "time -p { ls; touch x; }",
+        "time { touch x; }",
+        "! { touch x; }",
+        "! time { touch x\n}",
+        "if ! { touch x; }; then ls; fi",
+        "ls && ! { touch x; } && ls",
+        "! if ls; then touch x; fi",
+        "time if ls; then ls; elif touch x; then ls; fi",
+        "time if ls; then ls; else touch x; fi",
+        "! while touch x; do ls; done",
+        "! until ls; do touch x; done",
+        "time for i in a; do touch x; done",
+        "coproc if touch x; then ls; fi",
+    ],
+)
+def test_commands_that_the_parser_takes_for_operands_are_found(line: str) -> None:
+    plan = analyze(line, "/w")
+    assert ("touch", "x") in [command.words for command in plan.commands]
+    assert plan.verdict is Verdict.UNKNOWN
+
+
+def test_folder_is_unknown_behind_cd_that_the_parser_takes_for_an_operand() -> None:
+    for line in ("time { cd /a; }; touch x", "! { cd /a; }; touch x", "time if cd /a; then ls; fi; touch x"):
+        assert analyze(line, "/w").commands[-1].cwd is None
+    assert analyze("time { ls a; }; touch x", "/w").commands[-1].cwd == "/w"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         ":(){ :|:& };:",
         "bomb() { bomb | bomb & }; bomb",
         "dd if=/dev/zero of=/dev/sda",

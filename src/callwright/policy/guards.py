@@ -247,6 +247,9 @@ class Guards(Policy):
                 )
             if any(is_below(folder, (whole,)) for folder in own):
                 return Ask(f"would remove the working folder: {make_printable(place)}", _CRITICAL, firm=True)
+            if place[:1] != "/" and whole_folder(f"/{place}") == "/":  # with x empty, `cd $x; rm -r *` is in the home
+                reason = f"would remove all of a folder that is not known: {make_printable(place)}"
+                return Ask(reason, _CRITICAL, firm=True)
         return None
 
     def _list_own(self, subject: Subject) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def find_endangered(line: Sequence[str], home: str) -> str:
     return next((folder for folder in folders if folder != "/tmp" and is_vital(folder, home)), "")
 
 
-_EXPANSION = re.compile(r"\$(?:\w+|[@*]|\{[^{}/]*\})|(\$\([^()]*\)|`[^`]*`)")
+_EXPANSION = re.compile(r"\$(?:\w+|[@*]|\{(?:\w+[#%/^,][^{}]*|[^{}/]*)\})|(\$\([^()]*\)|`[^`]*`)")
 _UNQUOTED = {ord(mark): None for mark in "\"'"}
 
 

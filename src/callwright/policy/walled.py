@@ -24,6 +24,7 @@ from callwright.shell import tables
 from callwright.shell.plan import ShellPlan, SimpleCommand, Verdict
 from callwright.shell.programs.git_shown import SHOWS_CONTENT
 from callwright.shell.words import HARMLESS_TARGETS, Word
+from callwright.shell.wrapper_tables import KEYWORDS
 from callwright.system.sensitive_paths import comparable, is_secret
 
 _Fits: TypeAlias = Callable[[Sequence[str]], bool]
@@ -37,6 +38,7 @@ _LEAVING = words(
     "sudo doas pkexec su runuser gosu su-exec setuidgid sg chroot nsenter unshare systemd-run start-stop-daemon entr"
     " watch ssh-agent dbus-run-session dbus-launch bwrap firejail machinectl nodemon watchexec screen nix nix-shell"
 ) | {
+    *KEYWORDS,  # behind which the parser has misread the line
     *("docker exec", "podman exec", "kubectl exec", "lxc exec", "incus exec", "ip exec", "guix shell"),
     *("op run", "doppler run", "infisical run", "aws-vault exec", "chamber exec"),
 }

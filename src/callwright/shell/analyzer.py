@@ -221,8 +221,8 @@ class LineAnalyzer:
             return
         reason = f"it runs the script {operands[0].text}" if operands else STDIN_SCRIPT
         self._record(found, Judgement(Verdict.UNKNOWN, reason))
-        for text in found.redirects.stdin_texts:
-            context = found.context._replace(inside="a heredoc", doubt="a shell runs it as a script")
+        for text in found.redirects.stdin_texts or found.context.stdin_texts:
+            context = found.context._replace(inside="a heredoc", doubt="a shell runs it as a script", stdin_texts=())
             self.analyze_script(text, found.folders, context)
 
     def _record(self, found: FoundCommand, judgement: Judgement) -> None:

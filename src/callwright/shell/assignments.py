@@ -9,6 +9,7 @@ from callwright.shell.findings import Findings, FoundCommand
 from callwright.shell.words import is_name, read_ansi_c
 
 _MAX_INDEX = 100
+_MAX_LINES = 100
 _ASSIGNMENT = re.compile(r"\w*(?:\[([^]]*)\])?(\+?)=(.*)", re.DOTALL)
 _MARKS = re.compile(r"[\"'\\()]")
 _QUOTES = re.compile(r'\\?"')
@@ -89,7 +90,8 @@ def record_builtin(name: str, found: FoundCommand, findings: Findings) -> None:
         found: The call.
         findings: What the line sets before.
     """
-    SETTERS[name]([word.text for word in found.words[1:]], found.redirects.stdin_texts, findings)
+    stdin_texts = found.redirects.stdin_texts or found.context.stdin_texts
+    SETTERS[name]([word.text for word in found.words[1:]], stdin_texts, findings)
 
 
 def _record_printf(texts: Sequence[str], _: Sequence[str], findings: Findings) -> None:
@@ -131,9 +133,12 @@ def _record_read(texts: Sequence[str], stdin_texts: Sequence[str], findings: Fin
     if not stdin_texts:
         return
     names = [text for text in texts if is_name(text)] or ["REPLY"]
-    line = stdin_texts[-1].strip().partition("\n")[0]
-    for name, value in zip(names, line.split(None, len(names) - 1), strict=False):
-        findings.add_value(name, value)
+    lines = stdin_texts[-1].strip().splitlines()
+    if len(lines) > _MAX_LINES:
+        findings.lost.update(names)
+    for line in reversed(lines[:_MAX_LINES]):  # a loop reads one after the other
+        for name, value in zip(names, line.split(None, len(names) - 1), strict=False):
+            findings.add_value(name, value)
 
 
 def _record_lines(texts: Sequence[str], stdin_texts: Sequence[str], findings: Findings) -> None:

@@ -28,6 +28,7 @@ from callwright.shell.words import (
     is_name,
     literal_words,
 )
+from callwright.shell.wrapper_tables import KEYWORDS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,7 +39,8 @@ Exits: TypeAlias = tuple[Folders, Folders]
 _SPACE = ord(" ")
 _PLAIN_COMMAND = re.compile(r"[A-Za-z0-9_./:,+%@^-]+(?: [A-Za-z0-9_./:=,+%@^ -]*)?\Z")
 _MAY_HOLD_BRACES = ("word", "concatenation", "brace_expression")
-_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", "command", "builtin", "time"))
+_BEFORE_MOVERS = frozenset(("command", "builtin", "time", *KEYWORDS))
+_MOVERS = frozenset(("cd", "pushd", "popd", "chdir", *_BEFORE_MOVERS))
 _WRAPPER_OPTION = re.compile(r"-(?:-|p+)\Z")  # with -v, command only tells what it would run
 _BODY_RUNS = re.compile(r"(?<!\\)`([^`]*)`|\$\(([^()]*)\)")
 _EQUALITY = frozenset(("-eq", "-ne", "-lt", "-gt", "-le", "-ge"))
@@ -180,10 +182,12 @@ class CommandReader(WordReader):
             # the parser hangs the redirect on the whole of "a && b > x", bash on b
             self._attached[target.id] = redirects
             return self.visit(body, folders)
-        kept, self.xargs_input = self.xargs_input, None
-        exits = self.visit(body, folders) if body is not None else (folders, folders)
-        self.xargs_input, self.folders = kept, folders
+        self.folders, kept, context = folders, self.xargs_input, self.context
         read, extra, rest = self._read_redirects(redirects)
+        self.xargs_input = None
+        self.context = context._replace(stdin_texts=read.stdin_texts or context.stdin_texts)
+        exits = self.visit(body, folders) if body is not None else (folders, folders)
+        self.xargs_input, self.folders, self.context = kept, folders, context
         if extra:
             self.findings.add_objection("words after a redirect belong to no command")
         self.report(FoundCommand((), self.text(node), folders, self.context, redirects=read))
@@ -364,9 +368,10 @@ class CommandReader(WordReader):
 
     def _find_exits(self, words: Sequence[Word], folders: Folders) -> Exits:
         name = words[0].text if words else ""
-        if name in ("command", "builtin", "time"):
+        if name in _BEFORE_MOVERS:
             ok, bad = self._find_exits([word for word in words[1:] if not _WRAPPER_OPTION.match(word.text)], folders)
-            return (None if name == "time" and ok is not folders else ok), bad  # quoted, it is a program and stays here
+            certain = ok is folders or name in ("command", "builtin")  # others are programs if quoted, and stay here
+            return (ok if certain else None), bad
         if name not in _MOVERS:
             return folders, folders
         self.moved = True

@@ -243,6 +243,8 @@ class ScriptContext(NamedTuple):
     """The variables that keep git from running programs of a repository are not set here."""
     xargs_input: XargsInput = NO_INPUT
     """What the standard input of the script may name."""
+    stdin_texts: tuple[str, ...] = ()
+    """Texts that a redirect around the commands puts there: `while read x; do …; done <<< 'a b'`."""
 
 
 class Redirects(NamedTuple):

@@ -34,7 +34,11 @@ _KEEPS_RUNNING = "it starts something that keeps running"
 _ELSEWHERE = "it changes where or how the program runs"
 _DOWNLOADS = "it may download and run a package"
 
+KEYWORDS = frozenset("! { if then elif else while until do".split())
+"""Words of bash before a command, which the parser takes for programs behind `time` or `!`: `time { a; b; }`."""
+
 WRAPPERS = {
+    **dict.fromkeys(KEYWORDS, wrapper(doubt="a word of bash before it was taken for a program")),
     "timeout": wrapper("-k -s --kill-after --signal", "-v --verbose --foreground --preserve-status -f -p", 1),
     "gtimeout": wrapper("-k -s --kill-after --signal", "-v --foreground --preserve-status", 1),
     "nice": wrapper("-n --adjustment", "-#"),
