@@ -9,7 +9,7 @@ from callwright.cli.parsing import Parser, positive_amount, positive_int
 _DESCRIPTION = "Talk to the agent: in the terminal, or with -p once, for scripts, never waiting for input."
 _EPILOG = """\
 exit codes: 0 done, 1 error, 2 usage, 3 done but something was denied, 4 paused for approval (continue with --resume),
-5 a limit was reached, 130 interrupted
+5 a limit was reached, 130 interrupted, 141 the reader of the output closed it, 143 terminated
 
 examples:
   callwright                                            talk

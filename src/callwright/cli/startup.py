@@ -168,7 +168,7 @@ def start(
 
 
 @asynccontextmanager
-async def opened(
+async def enter_app(
     app: App, leaving: asyncio.Event, show_waiting: Callable[[str], None] = lambda text: None
 ) -> AsyncGenerator[bool, None]:
     """Open an app, and close it at the end.

@@ -43,7 +43,7 @@ def list_servers(options: argparse.Namespace) -> int:
     """Connect to every server in parallel and print its status."""
     entries = _entries(options)
     if not options.config:
-        _name_unused(entries)
+        _print_unused(entries)
     if not entries:
         print_text(
             "[]" if options.json else "No MCP servers configured. Add one with: callwright mcp add NAME -- COMMAND"
@@ -60,7 +60,7 @@ def list_servers(options: argparse.Namespace) -> int:
     return max((_code(each) for each in seen), key=lambda code: (code == ERROR, code))
 
 
-def _name_unused(entries: Sequence[ServerEntry]) -> None:
+def _print_unused(entries: Sequence[ServerEntry]) -> None:
     found = find_unused_servers(Locations.of(), [entry.name for entry in entries])
     if found is not None:
         file, names = found

@@ -35,7 +35,7 @@ class ControlChannel:
 
     Args:
         write: Writes one message to stdout.
-        answers: Whether stdout is a stream of messages, which requests can be answered in.
+        answers: Whether stdout is a stream of messages, so that requests can be answered in it.
     """
 
     def __init__(self, write: Callable[[Message], None], *, answers: bool = True) -> None:
@@ -50,7 +50,7 @@ class ControlChannel:
         self._first: asyncio.Future[Message | None] = self._loop.create_future()
         self._open: dict[str, asyncio.Future[Message]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._number = 0
+        self._line_number = 0
         self._ended = False
         self._fault = ""
 
@@ -59,7 +59,7 @@ class ControlChannel:
         # a daemon thread on the bare descriptor: a blocked read must not hold up the end of the process
         threading.Thread(target=self._read, args=(_descriptor(),), name="stdin", daemon=True).start()
 
-    async def opening(self) -> Message | None:
+    async def wait_for_initialize(self) -> Message | None:
         """Return the `initialize` request that the input starts with; None if it starts with anything else."""
         return await self._first
 
@@ -84,7 +84,7 @@ class ControlChannel:
             return self._prompts.popleft()
         if self._fault:
             raise UsageError(self._fault)
-        if not self._number:
+        if not self._line_number:
             raise UsageError("no prompt: --input-format stream-json found no message on stdin")
         return None
 
@@ -100,28 +100,28 @@ class ControlChannel:
         Raises:
             ControlError: The response is an error or not an object, or the input has ended.
         """
-        number = f"cw-{uuid.uuid4()}"
+        request_id = f"cw-{uuid.uuid4()}"
         future: asyncio.Future[Message] = self._loop.create_future()
-        self._open[number] = future
+        self._open[request_id] = future
         try:
             if self._ended:
                 raise ControlError("the program that drives this one has closed its input")
-            self._write({"type": "control_request", "request_id": number, "request": dict(request)})
+            self._write({"type": "control_request", "request_id": request_id, "request": dict(request)})
             return await future
         except asyncio.CancelledError:
-            self._write({"type": "control_cancel_request", "request_id": number})
+            self._write({"type": "control_cancel_request", "request_id": request_id})
             raise
         finally:
-            self._open.pop(number, None)
+            self._open.pop(request_id, None)
 
-    def respond(self, number: str, response: Mapping[str, Any]) -> None:
+    def respond(self, request_id: str, response: Mapping[str, Any]) -> None:
         """Answer a request with success."""
-        body = {"subtype": "success", "request_id": number, "response": dict(response)}
+        body = {"subtype": "success", "request_id": request_id, "response": dict(response)}
         self._write({"type": "control_response", "response": body})
 
-    def refuse(self, number: str, error: str) -> None:
+    def refuse(self, request_id: str, error: str) -> None:
         """Answer a request with an error."""
-        body = {"subtype": "error", "request_id": number, "error": error}
+        body = {"subtype": "error", "request_id": request_id, "error": error}
         self._write({"type": "control_response", "response": body})
 
     def _read(self, descriptor: int) -> None:
@@ -154,7 +154,7 @@ class ControlChannel:
 
     def _take_all(self, lines: list[str]) -> None:
         for line in lines:
-            self._number += 1
+            self._line_number += 1
             if line.strip() and not self._fault:
                 self._take(line)
 
@@ -167,9 +167,9 @@ class ControlChannel:
             self._take_request(message)
         elif kind not in _IGNORED:
             if not message:  # it may have been the answer to an open request, which must not wait for ever
-                self._fail_open(f"stdin line {self._number} is not a message")
+                self._fail_open(f"stdin line {self._line_number} is not a message")
             self._open_with(None)
-            self._prompts.append((self._number, line))
+            self._prompts.append((self._line_number, line))
             self._changed.set()
 
     def _open_with(self, message: Message | None) -> None:
@@ -192,7 +192,7 @@ class ControlChannel:
     def _refuse_uncontrolled(self, message: Message) -> None:
         kind = read_object(message.get("request")).get("subtype")
         if not self._answers:
-            self._finish(f"stdin line {self._number}: {NEEDS_STREAM}")
+            self._finish(f"stdin line {self._line_number}: {NEEDS_STREAM}")
             return
         self.refuse(
             str(message.get("request_id")),
@@ -218,16 +218,16 @@ class ControlChannel:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, message: Message) -> None:
-        number, request = message.get("request_id"), message.get("request")
-        if not isinstance(number, str) or not isinstance(request, dict) or self._handler is None:
-            self.refuse(str(number), "a control_request needs a request_id and a request with a subtype")
+        request_id, request = message.get("request_id"), message.get("request")
+        if not isinstance(request_id, str) or not isinstance(request, dict) or self._handler is None:
+            self.refuse(str(request_id), "a control_request needs a request_id and a request with a subtype")
             return
         try:
             response = await self._handler(cast("Message", request))
         except CallwrightError as error:
-            self.refuse(number, str(error))
+            self.refuse(request_id, str(error))
         else:
-            self.respond(number, response)
+            self.respond(request_id, response)
 
     def _finish(self, fault: str) -> None:
         self._ended, self._fault = True, self._fault or fault

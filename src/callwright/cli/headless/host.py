@@ -26,16 +26,16 @@ class Host:
 
     Args:
         channel: The open channel.
-        opening: The `initialize` request.
+        initialize: The `initialize` request.
         asks: Whether the program answers approval requests (`--permission-prompt-tool stdio`).
     """
 
-    def __init__(self, channel: ControlChannel, opening: Message, *, asks: bool) -> None:
+    def __init__(self, channel: ControlChannel, initialize: Message, *, asks: bool) -> None:
         self.channel = channel
         self.cancellation = Cancellation()
         """Stops the run under way."""
-        self._number = str(opening.get("request_id"))
-        self._request = cast("Message", opening["request"])
+        self._request_id = str(initialize.get("request_id"))
+        self._request = cast("Message", initialize["request"])
         self._asks = asks
         self._app: App | None = None
         self._session_id = ""
@@ -70,12 +70,12 @@ class Host:
         self._app, self._session_id = app, session_id
         ask = ExternalApprovals(app, session_id, self.channel.request, self.interrupt)
         app.agent.ask = ask if self._asks else decline_all
-        self.channel.respond(self._number, self._describe(app))
+        self.channel.respond(self._request_id, self._describe(app))
         self.channel.serve(self.handle)
 
     def refuse(self, reason: str) -> None:
         """Answer `initialize` with an error: the run cannot begin."""
-        self.channel.refuse(self._number, reason)
+        self.channel.refuse(self._request_id, reason)
 
     def _describe(self, app: App) -> Message:
         skills = [skill for skill in app.skills if skill.user_invocable]

@@ -28,7 +28,7 @@ from callwright.cli.headless.input import check_skill_call, parse_user_message, 
 from callwright.cli.headless.output_schema import load_output_schema
 from callwright.cli.main import DENIED, DONE, ERROR, INTERRUPTED, LIMIT, PAUSED, TERMINATED
 from callwright.cli.render.text import print_json, print_notice, visible
-from callwright.cli.startup import opened, resolve_session, start
+from callwright.cli.startup import enter_app, resolve_session, start
 from callwright.core.calls import Answers, Completed, Failed
 from callwright.core.errors import CallwrightError, UsageError
 from callwright.core.events import CallEnded, Event
@@ -109,7 +109,7 @@ class _HeadlessRun:
             if host is not None:
                 host.refuse(str(error))
             raise
-        async with opened(app, self._leaving) as ready, self._live:
+        async with enter_app(app, self._leaving) as ready, self._live:
             if not ready:
                 return self._leave_early()
             for problem in app.problems:
@@ -129,12 +129,12 @@ class _HeadlessRun:
     async def _open_channel(self) -> None:
         self._channel = ControlChannel(_print, answers=self._streaming)
         self._channel.start()
-        opening = await self._channel.opening()
-        if opening is None:
+        initialize = await self._channel.wait_for_initialize()
+        if initialize is None:
             return
         if not self._streaming:
             raise UsageError(NEEDS_STREAM)
-        self._host = Host(self._channel, opening, asks=self._options.permission_prompt_tool == "stdio")
+        self._host = Host(self._channel, initialize, asks=self._options.permission_prompt_tool == "stdio")
 
     def _set_approvals(self, app: App) -> None:
         tool = self._options.permission_prompt_tool

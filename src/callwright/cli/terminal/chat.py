@@ -21,7 +21,7 @@ from callwright.cli.main import ERROR, USAGE
 from callwright.cli.render.calls import CallLines, one_line
 from callwright.cli.render.markdown import MarkdownLines
 from callwright.cli.render.text import visible, visible_line, wrap_line
-from callwright.cli.startup import opened, resolve_session, start
+from callwright.cli.startup import enter_app, resolve_session, start
 from callwright.cli.terminal.approvals import Approvals, ask_trust
 from callwright.cli.terminal.chat_actions import (
     SHELL_CALL,
@@ -119,7 +119,7 @@ class TerminalChat:
         app = await asyncio.to_thread(
             start, self.options, report=self._show_notice, wrap=tap, observe=self._show_call_event
         )
-        async with opened(app, terminal.over, partial(show_loading, terminal)) as ready, self.live:
+        async with enter_app(app, terminal.over, partial(show_loading, terminal)) as ready, self.live:
             if not ready:
                 return 0
             await self._open(app)

@@ -9,6 +9,7 @@ from callwright.cli.render.text import Palette, cut, visible_line, width_of, wra
 
 _LEAST_BODY_ROWS = 3
 _LEAST_MENU_HEIGHT = 18
+_MOST_ENTRIES = 14
 _READ_ON = "Space or PgDn shows more; a yes counts after the last"
 
 
@@ -169,9 +170,6 @@ def _shorten(rows: list[str], most: int, width: int) -> list[str]:
     return [*rows[: most - 1], left] if most > 1 else rows[:1]
 
 
-_MOST_ROWS = 14
-
-
 @dataclass(frozen=True, slots=True)
 class PickEntry:
     """One entry: what it stands for, its title, and details shown beside it."""
@@ -227,7 +225,7 @@ class Picker:
     def turn(self, pages: int) -> bool:
         """Mark an entry a page further on."""
         last = max(len(self._found) - 1, 0)
-        self._marked = min(max(self._marked + pages * _MOST_ROWS, 0), last)
+        self._marked = min(max(self._marked + pages * _MOST_ENTRIES, 0), last)
         return True
 
     def toggle(self) -> bool:
@@ -236,7 +234,7 @@ class Picker:
 
     def rows(self, width: int, height: int) -> list[str]:
         """Return the rows around the marked entry."""
-        room = max(min(height - 2, _MOST_ROWS), 1)
+        room = max(min(height - 2, _MOST_ENTRIES), 1)
         first = min(max(self._marked - room // 2, 0), max(len(self._found) - room, 0))
         shown = [self._row(at, width) for at in range(first, min(first + room, len(self._found)))]
         count = f"{len(self._found)} of {len(self._entries)}"
@@ -245,7 +243,7 @@ class Picker:
 
     def next_rows(self, width: int, height: int) -> list[str]:
         """Return the first entries, for a screen that cannot be redrawn."""
-        shown = self._found[:_MOST_ROWS]
+        shown = self._found[:_MOST_ENTRIES]
         more = [f"  … {len(self._found) - len(shown)} more"] if len(self._found) > len(shown) else []
         return [*(cut(f"  {entry.value}  {visible_line(entry.title)}", width) for entry in shown), *more]
 
