@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from callwright import Annotations, Completed, Effect, Executor, Failed, Interrupted, Registry, interop, tool
+from callwright.core.calls import Answers, ToolCall
 from callwright.core.content import File, Image, Output, Part, Text
 from callwright.core.errors import UsageError
 from callwright.interop.bridge import make_output
@@ -129,6 +130,65 @@ async def test_claims_do_not_lift_required_approval() -> None:
         assert isinstance(await Executor(Registry(*tools)).run("price", {"item": "tea", "count": 1}), Interrupted)
 
 
+async def test_pydantic_ai_approval_of_single_calls_is_asked_for() -> None:
+    from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext
+
+    sold: list[str] = []
+
+    def sell(item: str) -> str:
+        sold.append(item)
+        return f"sold {item}"
+
+    def order(ctx: RunContext[object], item: str) -> str:
+        if item == "car" and not ctx.tool_call_approved:
+            raise ApprovalRequired
+        return sell(item)
+
+    def never(item: str) -> str:
+        raise ApprovalRequired
+
+    by_function = FunctionToolset[object]([sell]).approval_required(lambda ctx, tool, given: given["item"] == "car")
+    tools = await interop.from_pydantic_ai(by_function, FunctionToolset[object]([order, never]), claims=READS)
+    for name in ("sell", "order"):
+        executor = executor_of(tools)
+        assert (await executor.run(name, {"item": "tea"})).text == "sold tea"
+        call = ToolCall(f"c-{name}", name, {"item": "car"})
+        (asked,) = await executor.execute([call])
+        assert isinstance(asked, Interrupted) and sold[-1] == "tea"
+        (done,) = await executor.execute([call], answers=Answers.approving(asked.questions))
+        assert done.text == "sold car"
+    executor, call = executor_of(tools), ToolCall("c", "never", {"item": "car"})
+    (asked,) = await executor.execute([call])
+    assert isinstance(asked, Interrupted)
+    (done,) = await executor.execute([call], answers=Answers.approving(asked.questions))
+    assert isinstance(done, Failed) and "asks for an approval again" in done.text
+
+
+async def test_pydantic_ai_validator_of_arguments_is_run() -> None:
+    from pydantic_ai import ApprovalRequired, ModelRetry, RunContext, Tool as PydanticTool
+
+    async def check(ctx: RunContext[Shop], item: str, count: int = 1) -> None:
+        if count > 9:
+            raise ModelRetry(f"{ctx.deps.name} sells nine at most")
+        if item == "car" and not ctx.tool_call_approved:
+            raise ApprovalRequired
+
+    tools = await interop.from_pydantic_ai(PydanticTool(price, args_validator=check), deps=Shop("Kiosk"), claims=READS)
+    text = await text_of(tools, "price", {"item": "tea", "count": 10})
+    assert text == "invalid_input: invalid arguments: Kiosk sells nine at most"
+    assert isinstance(await executor_of(tools).run("price", {"item": "car"}), Interrupted)
+    assert await text_of(tools, "price", {"item": "tea", "count": 9}) == '{"cents":27}'
+
+
+async def test_pydantic_ai_sequential_tool_runs_alone() -> None:
+    from pydantic_ai import Tool as PydanticTool
+
+    alone, beside = await interop.from_pydantic_ai(
+        PydanticTool(price, sequential=True), PydanticTool(price, name="other"), claims=READS
+    )
+    assert (alone.spec.annotations.parallel, beside.spec.annotations.parallel) == (False, None)
+
+
 async def test_pydantic_ai_tools_receive_deps_and_call_id() -> None:
     from pydantic_ai import RunContext, Tool as PydanticTool
 
@@ -136,12 +196,12 @@ async def test_pydantic_ai_tools_receive_deps_and_call_id() -> None:
         return f"{ctx.deps.name} {ctx.tool_name} {ctx.tool_call_approved}"
 
     assert await text_of(await interop.from_pydantic_ai(PydanticTool(where), deps=Shop("Kiosk")), "where", {}) == (
-        "Kiosk where True"
+        "Kiosk where False"
     )
 
 
 async def test_pydantic_ai_toolset_errors_are_converted() -> None:
-    from pydantic_ai import ApprovalRequired, FunctionToolset, ModelRetry
+    from pydantic_ai import CallDeferred, FunctionToolset, ModelRetry
     from pydantic_ai.exceptions import ToolFailed as PydanticToolFailed
 
     toolset: FunctionToolset[object] = FunctionToolset()
@@ -156,7 +216,7 @@ async def test_pydantic_ai_toolset_errors_are_converted() -> None:
 
     @toolset.tool_plain
     def later() -> str:
-        raise ApprovalRequired
+        raise CallDeferred
 
     tools = await interop.from_pydantic_ai(toolset.prefixed("shop"))
     assert await text_of(tools, "shop_again", {}) == "tool_failed: say it louder"
@@ -385,6 +445,13 @@ async def test_tool_with_guardrails_is_rejected() -> None:
     guarded.tool_input_guardrails = [watch]
     with pytest.raises(UsageError, match="has guardrails"):
         interop.from_openai_agents(guarded)
+
+
+async def test_tool_that_a_function_enables_is_rejected() -> None:
+    from agents import function_tool
+
+    with pytest.raises(UsageError, match="price is enabled by a function"):
+        interop.from_openai_agents(function_tool(price, is_enabled=lambda context, agent: False))
 
 
 async def test_disabled_tool_is_skipped_and_timeout_kept() -> None:

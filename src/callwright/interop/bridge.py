@@ -293,6 +293,8 @@ class ForeignTool:
     origin: str
     needs_approval: bool = False
     limits: Limits = field(default_factory=Limits)
+    runs_alone: bool = False
+    """No other call of the same message runs beside its calls."""
 
 
 def require_foreign(tools: Iterable[object], kinds: type | tuple[type, ...], expected: str) -> None:
@@ -311,6 +313,8 @@ def import_tool(foreign: ForeignTool, claims: Claims, handler: Handler) -> Schem
     annotations = claims if isinstance(claims, Annotations) else claims(foreign.name)
     if foreign.needs_approval:  # claims may not lift the approval that the tool's author requires
         annotations = replace(annotations, needs_approval=True)
+    if foreign.runs_alone:
+        annotations = replace(annotations, parallel=False)
     spec = ToolSpec(
         foreign.name,
         foreign.description or f"{foreign.name}, a tool from {foreign.origin}",

@@ -149,6 +149,11 @@ def _import_function_tool(tool: FunctionTool, shared: object, claims: Claims) ->
         raise UsageError(
             f"{tool.name} has guardrails, which only the Agents runner applies; replace them with callwright hooks"
         )
+    if callable(tool.is_enabled):
+        raise UsageError(
+            f"{tool.name} is enabled by a function, which only the Agents runner calls; import it only where it may be "
+            "used, with is_enabled=True"
+        )
 
     async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
         text = compact(arguments)

@@ -28,10 +28,18 @@ from pydantic_core import SchemaValidator, core_schema
 from callwright.core.calls import Completed, Failed, Interrupted, Outcome, Reply, ToolCall
 from callwright.core.content import File, Image, Part, Text
 from callwright.core.decisions import make_reply
-from callwright.core.errors import Denied, InvalidArguments, ToolError, ToolFailed, UsageError
+from callwright.core.errors import (
+    ApprovalRequired as ApprovalNeeded,
+    Denied,
+    InvalidArguments,
+    ToolError,
+    ToolFailed,
+    UsageError,
+)
 from callwright.core.json import compact, thaw
 from callwright.core.spec import Effect, ToolSpec
 from callwright.executor.executor import Executor
+from callwright.hooks.base import await_if_needed
 from callwright.interop.bridge import (
     UNKNOWN_TOOL,
     Bridge,
@@ -207,27 +215,46 @@ def _import_pydantic_tool(
     if definition.kind == "external":
         raise UsageError(f"{definition.name} is run outside of pydantic-ai, so it cannot be imported")
 
+    needs_approval = definition.kind == "unapproved"
+
     async def handle(arguments: dict[str, Any], context: ToolContext) -> object:
-        # the executor has obtained the approval that the tool's author requires
-        own = replace(run, tool_call_id=context.call_id, tool_name=definition.name, tool_call_approved=True)
+        # the executor asked before the call where every call needs an approval, and else when this one required it
+        approved = needs_approval or context.answer is not None
+        own = replace(run, tool_call_id=context.call_id, tool_name=definition.name, tool_call_approved=approved)
         try:
-            checked = tool.args_validator.validate_python(arguments)
-        except ValidationError as error:
-            raise InvalidArguments(str(error)) from error
-        try:
+            checked = await _check_arguments(tool, arguments, own)
             return _decode_result(await toolset.call_tool(definition.name, checked, own, tool))
         except (ModelRetry, PydanticToolFailed) as error:
             raise ToolFailed(error.message) from error
-        except (ApprovalRequired, CallDeferred) as error:
-            raise ToolFailed(
-                f"{definition.name} deferred its call or asked for an approval, which only pydantic-ai supports"
-            ) from error
+        except ApprovalRequired as error:
+            if approved:
+                raise ToolFailed(f"{definition.name} asks for an approval again, although it has one") from error
+            raise ApprovalNeeded(f"{definition.name} requires an approval of this call") from error
+        except CallDeferred as error:
+            raise ToolFailed(f"{definition.name} deferred its call, which only pydantic-ai supports") from error
 
-    needs_approval = definition.kind == "unapproved"
-    schema = definition.parameters_json_schema
-    return import_tool(
-        ForeignTool(definition.name, definition.description, schema, "pydantic-ai", needs_approval), claims, handle
+    foreign = ForeignTool(
+        definition.name,
+        definition.description,
+        definition.parameters_json_schema,
+        "pydantic-ai",
+        needs_approval,
+        runs_alone=definition.sequential,
     )
+    return import_tool(foreign, claims, handle)
+
+
+async def _check_arguments(tool: ToolsetTool[Any], arguments: dict[str, Any], run: RunContext[Any]) -> dict[str, Any]:
+    """Validate arguments as the runner does before it calls a toolset: by their types, and by the author's function."""
+    try:
+        checked = tool.args_validator.validate_python(arguments, context=run.validation_context)
+        if tool.args_validator_func is not None:
+            await await_if_needed(tool.args_validator_func(run, **checked))
+    except ValidationError as error:
+        raise InvalidArguments(str(error)) from error
+    except ModelRetry as error:
+        raise InvalidArguments(error.message) from error
+    return checked
 
 
 def _decode_result(value: Any) -> object:
