@@ -12,13 +12,14 @@ import httpx2
 import pytest
 from mcp import MCPError
 from mcp.server.session import ServerSession
+from starlette.types import Receive, Scope, Send
 from tests.serve.test_http import ACCEPT, HELLO
 from tests.waiting import LONG_SECONDS, close_stream
 
 from callwright import Executor, Registry, ToolContext, ToolSpec, tool
 from callwright.policy import AllowEverything
 from callwright.serve import Gateway, HttpOptions
-from callwright.serve.access import TimedProtocol
+from callwright.serve.access import CLIENT_ID, CLIENT_RETURNED, ClientIds, TimedProtocol
 from callwright.serve.call import SuspendableCall, SuspendedCalls
 from callwright.serve.clients import Caller, ClientStates, ListChangeNotifier
 from callwright.serve.http import listen
@@ -80,6 +81,31 @@ async def test_slow_headers_are_cut_off(desk: "Desk", monkeypatch: pytest.Monkey
     try:
         with suppress(ConnectionResetError):  # what was on its way when it was closed
             assert await asyncio.wait_for(reader.read(), LONG_SECONDS) == b""  # closed without an answer
+    finally:
+        trickling.cancel()
+        await close_stream(writer)
+
+
+@pytest.mark.parametrize("token", ["sesame", "wrong"])
+@pytest.mark.parametrize("before", [b"", b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+async def test_slow_bodies_are_cut_off(
+    desk: "Desk", monkeypatch: pytest.MonkeyPatch, token: str, before: bytes
+) -> None:
+    monkeypatch.setattr(TimedProtocol, "body_seconds", 0.1)
+    place = urlsplit(desk.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 10000\r\n\r\n"
+    writer.write(before + head.encode())  # both at once: the second request is read after the first response
+
+    async def trickle() -> None:
+        while True:
+            await asyncio.sleep(0.02)
+            writer.write(b"x")
+
+    trickling = asyncio.ensure_future(trickle() if token == "wrong" else asyncio.sleep(0))
+    try:
+        with suppress(ConnectionResetError):  # what was on its way when it was closed
+            await asyncio.wait_for(reader.read(), LONG_SECONDS)  # a refused one is answered, and goes on
     finally:
         trickling.cancel()
         await close_stream(writer)
@@ -345,3 +371,38 @@ async def test_client_that_takes_no_notice_holds_up_no_other(monkeypatch: pytest
             assert stuck.notified.is_set() is expected
             stuck.notified.clear()
             reads.notified.clear()
+
+
+async def test_ids_of_clients_are_issued_returned_and_never_guessed() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append((scope[CLIENT_ID], scope[CLIENT_RETURNED]))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    ids, other_server = ClientIds(app), ClientIds(app)
+
+    async def ask(server: ClientIds, cookie: str = "", token: str = "") -> list[str]:
+        given = {b"cookie": cookie.encode(), b"authorization": token.encode()}
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(name, value) for name, value in given.items() if value]
+        await server({"type": "http", "headers": headers}, cast("Receive", None), send)
+        return [value.decode().partition(";")[0] for name, value in sent[0]["headers"] if name == b"set-cookie"]
+
+    (first,) = await ask(ids)
+    (second,) = await ask(ids)
+    assert await ask(ids, first) == []  # it has one already
+    new, other, again = seen
+    assert new[0] == again[0] != other[0] and (new[1], other[1], again[1]) == (False, False, True)
+    await ask(ids, first, token="another")
+    assert seen[-1][0] != new[0]
+    name, _, value = first.partition("=")
+    issued, _, signature = value.partition(".")
+    forged = [issued, f"{issued}.", f"{issued}.0", f".{signature}", f"x{value}", f"{issued}.{second.partition('.')[2]}"]
+    for server, cookie in (*((ids, f"{name}={each}") for each in forged), (other_server, first), (ids, "\x00=;=")):
+        assert len(await ask(server, cookie)) == 1
+        assert seen[-1][0] not in {each for each, _ in seen[:-1]} and seen[-1][1] is False

@@ -1,4 +1,4 @@
-"""Middleware of the HTTP gateway: checks Host and Origin, issues ids to clients, limits the time for headers."""
+"""Middleware of the HTTP gateway: checks Host and Origin, issues ids to clients, limits the time for requests."""
 
 import asyncio
 import hmac
@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 
 import h11
 from starlette.responses import JSONResponse
@@ -106,36 +107,48 @@ class ClientIds:
 
 
 class TimedProtocol(H11Protocol):
-    """The HTTP protocol of a server; closes connections whose request headers do not arrive in time."""
+    """The HTTP protocol of a server; closes connections whose request does not arrive in time."""
 
     header_seconds = 10.0
-    _header_timer: asyncio.TimerHandle | None = None
+    body_seconds = 60.0
+    _timer: asyncio.TimerHandle | None = None
+    _timed_state: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] - as uvicorn declares it
         super().connection_made(transport)
-        self._time_headers()
+        self._time_request()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._time_headers()
+        self._time_request()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # which goes on with a request that was sent before this response
+        self._time_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._stop_timer()
 
-    def _time_headers(self) -> None:
-        """Limit the time while the headers are incomplete; a few bytes now and then do not extend it."""
-        if self.conn.their_state is not h11.IDLE:
+    def _time_request(self) -> None:
+        """Limit the time for the headers, and for the body; a few bytes now and then do not extend it.
+
+        Also after the response: what comes of the body of a refused request keeps its connection open.
+        """
+        state = self.conn.their_state
+        if state is not self._timed_state:
             self._stop_timer()
-        elif self._header_timer is None and not self.transport.is_closing():
-            self._header_timer = self.loop.call_later(self.header_seconds, self._give_up)
+            self._timed_state = state
+            limits = {h11.IDLE: self.header_seconds, h11.SEND_BODY: self.body_seconds}
+            if state in limits and not self.transport.is_closing():
+                self._timer = self.loop.call_later(limits[state], self._give_up)
 
     def _stop_timer(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _give_up(self) -> None:
-        self._header_timer = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+        self._timer = None
+        if self.conn.their_state is self._timed_state and not self.transport.is_closing():
             self.transport.close()
