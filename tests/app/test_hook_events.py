@@ -431,6 +431,18 @@ def test_hook_whose_matcher_never_matches_is_named(locations: Locations) -> None
     ]
 
 
+def test_tool_that_a_matcher_misspells_is_named(locations: Locations) -> None:
+    matchers = ("Bsh", "Edit|Wriet", "KillShel", "Bash|mcp__x__y|delete", "NotebookEdit|LSP|cat", "Bsh.*", "*")
+    hooks = {"PreToolUse": [{"matcher": each, "hooks": [{"command": f"check {each}"}]} for each in matchers]}
+    settings = load_settings(locations, trusted=False, given=[json.dumps({"hooks": hooks})])
+    _, problems = read_hooks(settings)
+    assert [text.partition(": there is ")[2] for text in problems] == [
+        "no tool 'bsh' for its matcher 'Bsh'; did you mean Bash?",
+        "no tool 'wriet' for its matcher 'Edit|Wriet'; did you mean Write?",
+        "no tool 'killshel' for its matcher 'KillShel'; did you mean KillShell?",
+    ]
+
+
 async def test_managed_hooks_cannot_be_disabled(locations: Locations) -> None:
     locations.managed.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "touch managed"}]}]}}))
     app = app_with(locations, {"Stop": "touch own"}, "hi", disableAllHooks=True)

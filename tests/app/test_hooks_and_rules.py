@@ -11,11 +11,12 @@ from callwright.app import models
 from callwright.app.app import App, assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
-from callwright.app.models import choose_model, local_server
+from callwright.app.models import choose_model, local_server, open_with_fallbacks
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import Settings, load_settings
 from callwright.core.errors import UsageError
 from callwright.core.messages import UserMessage
+from callwright.providers.options import ModelOptions
 from callwright.testing.fakes import ScriptedProvider
 
 ALLOW = json.dumps({"hookSpecificOutput": {"permissionDecision": "allow"}})
@@ -119,6 +120,25 @@ async def test_stop_hook_cannot_continue_forever(locations: Locations) -> None:
     stubborn = app_with(locations, hooks("Stop", "echo more >&2; exit 2"), *(["x"] * 9))
     events = [event async for event in Conversation(stubborn, "s").say("go")]
     assert isinstance(events[-1], Done)
+
+
+def test_unknown_model_is_named_with_its_origin(locations: Locations) -> None:
+    settings = load_settings(locations, trusted=False)
+    for asked, variables, others, said in (
+        ("foo", {}, (), "local:FILE.gguf"),
+        ("", {"CALLWRIGHT_MODEL": "foo"}, (), "(configured by CALLWRIGHT_MODEL)"),
+        (
+            "http://127.0.0.1:9/v1#x",
+            {},
+            ["foo"],
+            "(it is a fallback: --fallback-model, or fallbackModel in the settings)",
+        ),
+    ):
+        choice = choose_model(settings, asked=asked, environment=variables)
+        assert choice is not None
+        with pytest.raises(UsageError, match="unknown model 'foo': write anthropic:NAME") as raised:
+            open_with_fallbacks(choice, others, ModelOptions(), print)
+        assert str(raised.value).endswith(said)
 
 
 def test_model_choice_follows_the_documented_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,8 @@ def test_servers_are_merged_by_whole_entries(locations: Locations) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{\n  "model": "x",\n}', ":3: not valid JSON"),
+        ('{\n  // mine\n  "model": "x"\n}', ":2: not valid JSON"),
+        ("", ":1: not valid JSON: Expecting value at column 1; it is empty, write {}"),
         ('{\n  "permissions": {\n    "allow": "Bash"\n  }\n}', ":3: permissions.allow: "),
         (
             '{\n  "permissions": {"deny": [\n    "Read(.env)",\n    42\n  ]}\n}',
@@ -75,6 +76,22 @@ def test_error_names_the_file_and_line(locations: Locations, text: str, complain
     with pytest.raises(UsageError) as raised:
         load_settings(locations, trusted=False)
     assert str(raised.value).startswith(f"{locations.user_settings}{complaint}")
+
+
+def test_error_in_json_says_what_to_do(locations: Locations) -> None:
+    for text, advice in (
+        ('{"model": "x" // mine\n}', "; JSON has no comments, remove it"),
+        ('{"stop": ["x",]}', "; remove the last comma"),
+        ('{"model": "x",\n}', "; remove the last comma"),
+        ('{"model": x}', " at column 11"),
+    ):
+        locations.user_settings.write_text(text)
+        with pytest.raises(UsageError) as raised:
+            load_settings(locations, trusted=False)
+        assert str(raised.value).endswith(advice)
+    locations.user_settings.write_bytes('{"model": "é"}'.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"settings\.json: .* can't decode byte 0xe9 .*; save it as UTF-8"):
+        load_settings(locations, trusted=False)
 
 
 def test_missing_settings_file_is_named(locations: Locations) -> None:

@@ -9,9 +9,11 @@ import pytest
 from callwright import UsageError
 from callwright.app.app import assemble
 from callwright.app.locations import Locations
+from callwright.app.permissions import load_rules
 from callwright.app.run_context import COMPACT_TOOLS, RunOptions, agent_tools, choose_tools, tool_set_for
 from callwright.app.settings import load_settings
 from callwright.core.content import estimate_tokens
+from callwright.policy import PathContext
 from callwright.policy.modes import ModeSwitch
 from callwright.registry.catalog import estimate_spec_tokens
 from callwright.system.paths import Workspace
@@ -24,6 +26,13 @@ from callwright.toolbox import Bash
 def tools(tmp_path: Path) -> list[Tool]:
     workspace = Workspace(tmp_path)
     return agent_tools(workspace, ModeSwitch("default"), bash=Bash(workspace), hidden=None)
+
+
+def test_rules_know_every_name_of_every_tool(locations: Locations):
+    app = assemble(ScriptedProvider(), load_settings(locations, trusted=False), locations)
+    names = {name for tool in app.registry for name in (tool.spec.name, *tool.spec.aliases)} | {"run_code"}
+    loaded = load_rules(load_settings(locations, trusted=False), PathContext.of(locations.cwd), deny=sorted(names))
+    assert len(loaded.rules) > 60 and [str(each) for each in loaded.problems if each.kind == "unknown tool"] == []
 
 
 def test_compact_set_takes_at_most_650_tokens(tools: list[Tool]):

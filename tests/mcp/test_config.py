@@ -82,6 +82,15 @@ def test_later_file_replaces_whole_entry(tmp_path: Path):
     assert loaded.problems == (f"{tmp_path / 'missing'}: no such file or directory",)
 
 
+def test_entry_with_two_targets_says_which_is_used():
+    loaded = servers_of({"mcpServers": {"x": {"command": "x", "url": "http://x/"}}})
+    assert loaded.servers[0].url and loaded.problems == (
+        "mcpServers: x: it has a command and a url, and the url is used; remove the command",
+    )
+    loaded = servers_of({"mcpServers": {"x": {"type": "stdio", "command": "x", "url": "http://x/"}}})
+    assert loaded.servers[0].command and "the command is used; remove the url" in loaded.problems[0]
+
+
 def test_servers_of_another_kind_are_refused():
     wrong: Any = {"x": {"command": "x"}}
     with pytest.raises(

@@ -1,14 +1,16 @@
 """Reads the shell hooks of the settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from callwright.app.permissions import condition_fault
+from callwright.app.permissions import OWN_TOOLS, condition_fault
 from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.core.json import FrozenDict
 from callwright.hooks.shell.config import EVENTS, ShellHook, parse_shell_hooks
+from callwright.policy.tool_names import is_known
 
 _NONE: Mapping[str, Any] = FrozenDict()
 _MATCHED = {
@@ -22,6 +24,12 @@ _MATCHED = {
     "SessionEnd": "clear resume prompt_input_exit other",
 }
 """What matchers of these events are compared with; other agents have more, such as the notification `idle_prompt`."""
+
+_COMMON_TOOLS = (
+    "Agent AskUserQuestion Bash BashOutput Edit EnterPlanMode ExitPlanMode Glob Grep MultiEdit NotebookEdit Read Skill"
+    " Task TodoWrite WebFetch WebSearch Write"
+).split()
+_NEAR = 0.75
 
 
 def read_hooks(settings: Settings, given: Mapping[str, Any] = _NONE) -> tuple[list[ShellHook], list[str]]:
@@ -43,7 +51,8 @@ def read_hooks(settings: Settings, given: Mapping[str, Any] = _NONE) -> tuple[li
     hooks = [hook for hooks, _ in found for hook in hooks]
     faults = dict.fromkeys(fault for hook in hooks if (fault := condition_fault(hook)))
     never = [text for hook in hooks for text in _describe_never(hook)]
-    return hooks, [*(problem for _, problems in found for problem in problems), *faults, *never]
+    unknown = dict.fromkeys(text for hook in hooks for text in _describe_unknown_tools(hook))
+    return hooks, [*(problem for _, problems in found for problem in problems), *faults, *never, *unknown]
 
 
 def _describe_never(hook: ShellHook) -> Iterator[str]:
@@ -52,6 +61,18 @@ def _describe_never(hook: ShellHook) -> Iterator[str]:
     if known and not hook.broken and not hook.matches(known):
         field = EVENTS[hook.event].matcher_field
         yield f"{hook} never runs: the matcher {hook.matcher!r} matches no {field} ({', '.join(known)})"
+
+
+def _describe_unknown_tools(hook: ShellHook) -> Iterator[str]:
+    """Yield what a list of tools in a matcher misspells; other unknown names may be tools of other agents."""
+    if not EVENTS[hook.event].tool or hook.broken or hook.matcher.strip() in ("", "*"):
+        return
+    listed = hook.matcher_names
+    known = {name.casefold(): name for name in (*OWN_TOOLS, *_COMMON_TOOLS)}
+    for name in sorted(listed) if isinstance(listed, frozenset) else ():
+        near = [] if name in known or is_known(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
+        if near:
+            yield f"{hook}: there is no tool {name!r} for its matcher {hook.matcher!r}; did you mean {known[near[0]]}?"
 
 
 def _hook_line(layer: SettingsLayer, path: Sequence[str | int]) -> int:

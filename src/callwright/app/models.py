@@ -36,6 +36,8 @@ _SERVERS = (("Ollama", 11434), ("llama.cpp", 8080), ("LM Studio", 1234), ("vLLM"
 _PROBE_SECONDS = 0.4
 _MOST_BYTES = 1 << 20
 _QUESTION_TOKENS = 1_024
+_ASKED = "configured by --model"
+_FALLBACK = "it is a fallback: --fallback-model, or fallbackModel in the settings"
 
 NO_MODEL = """\
 No model found. Do one of these, then run callwright again:
@@ -72,12 +74,12 @@ def choose_model(
     variables = os.environ if environment is None else environment
     base_url = settings.last("baseUrl") or ""
     for name, why in (
-        (asked, "--model"),
-        (variables.get("CALLWRIGHT_MODEL", ""), "CALLWRIGHT_MODEL"),
-        (settings.last("model") or "", "the settings"),
+        (asked, _ASKED),
+        (variables.get("CALLWRIGHT_MODEL", ""), "configured by CALLWRIGHT_MODEL"),
+        (settings.last("model") or "", "configured by the settings"),
     ):
         if name:
-            return ModelChoice(name, f"configured by {why}", base_url)
+            return ModelChoice(name, why, base_url)
     for key, name in _KEYS:
         if variables.get(key):
             return ModelChoice(name, f"{key} is set", base_url)
@@ -162,12 +164,20 @@ def open_with_fallbacks(
 
     The others are at their vendors' addresses: `baseUrl` is that of the chosen model.
     """
-    first = open_model(choice, options)
+    first = _open_configured(choice, options)
     if not others:
         return first
     from callwright.providers.fallback import Fallback
 
-    return Fallback(first, *(open_model(ModelChoice(name, "a fallback"), options) for name in others), report=report)
+    return Fallback(first, *(_open_configured(ModelChoice(name, _FALLBACK), options) for name in others), report=report)
+
+
+def _open_configured(choice: ModelChoice, options: ModelOptions) -> Provider:
+    """Open a model; an error also says where its name comes from, which the user may have forgotten."""
+    try:
+        return open_model(choice, options)
+    except UsageError as error:
+        raise UsageError(str(error) if choice.why == _ASKED else f"{error} ({choice.why})") from None
 
 
 def context_tokens(choice: ModelChoice, options: ModelOptions) -> int | None:

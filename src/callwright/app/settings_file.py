@@ -127,6 +127,8 @@ def read_text(file: Path) -> str | None:
         if len(data) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES} bytes")
         return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the settings in {file}: {error}; save it as UTF-8") from None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, ToolError) as error:
@@ -196,11 +198,26 @@ def read_json(source: str, text: str) -> object:
     except DuplicateKey as error:  # one of two lists of deny rules would be lost silently
         raise UsageError(f"{source}: duplicate key {error.key!r} in one object; merge the two") from None
     except json.JSONDecodeError as error:
-        raise UsageError(f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}") from None
+        where = f"{source}:{error.lineno}: not valid JSON: {error.msg} at column {error.colno}"
+        raise UsageError(f"{where}{_advise_syntax(text, error.pos)}") from None
     except RecursionError:
         raise UsageError(f"{source}: the JSON is nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{source}: not valid JSON: {error}") from None
+
+
+def _advise_syntax(text: str, place: int) -> str:
+    """Return what to do about JSON that cannot be read at a place; empty if that is not known."""
+    before, after = text[:place].rstrip(), text[place:].lstrip()
+    if after.startswith(","):  # where Python 3.13 and later report it
+        before, after = f"{before},", after[1:].lstrip()
+    if not text.strip():
+        return "; it is empty, write {}"
+    if after.startswith(("//", "/*", "#")):
+        return "; JSON has no comments, remove it"
+    if before.endswith(",") and after.startswith(("}", "]")):
+        return "; remove the last comma"
+    return ""
 
 
 def _normalise(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -179,6 +179,11 @@ class _EntryReader:
         remote = kind != "stdio"
         if self._entry.get("disabled") is True:
             raise UsageError(f"{name}: left out, it is disabled")
+        if self._entry.get("command") and self._entry.get("url"):
+            used, other = ("url", "command") if remote else ("command", "url")
+            self.problems.append(
+                f"{self._place}: it has a command and a url, and the {used} is used; remove the {other}"
+            )
         unused = sorted(self._entry.keys() - _KEYS - _LABELS)
         if unused:
             self.problems.append(f"{self._place}: not used: {', '.join(unused)}")

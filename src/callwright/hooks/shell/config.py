@@ -74,7 +74,6 @@ UNSUPPORTED_EVENTS: Mapping[str, str] = {
 }
 """Events of other agents that do not happen here, with the reason; hooks for them are parsed and never run."""
 
-
 _LIST_OF_NAMES = re.compile(r"[A-Za-z0-9_\- ,|]*")
 _LOOKS_LIKE_REGEX = re.compile(r"[\^$\\\[?+]|\.\*|^\(")
 _FIELDS = (
@@ -146,13 +145,14 @@ class ShellHook:
         if self.matcher.strip() in ("", "*"):
             return True
         names = tuple(names)
-        if isinstance(self._matcher_names, re.Pattern) and any(self._matcher_names.search(name) for name in names):
+        if isinstance(self.matcher_names, re.Pattern) and any(self.matcher_names.search(name) for name in names):
             return True
-        listed = self.named if isinstance(self._matcher_names, re.Pattern) else self._matcher_names
+        listed = self.named if isinstance(self.matcher_names, re.Pattern) else self.matcher_names
         return "!" in listed or not listed.isdisjoint(name.casefold() for name in names)
 
     @cached_property
-    def _matcher_names(self) -> "frozenset[str] | re.Pattern[str]":
+    def matcher_names(self) -> "frozenset[str] | re.Pattern[str]":
+        """The names that a matcher lists, in lower case; a regular expression if it is no list."""
         matcher = self.matcher.strip()
         if _LIST_OF_NAMES.fullmatch(matcher):
             names = frozenset(name.strip().casefold() for name in re.split(r"[|,]", matcher))
