@@ -95,7 +95,13 @@ def make_folders(root: Path) -> None:
     (root / "new/er/est").mkdir(parents=True)
 
 
+def write_over(root: Path) -> None:
+    for name in ("a", "b", "tree/one"):
+        (root / name).write_text("new")
+
+
 CHANGES = (
+    write_over,
     move_tree,
     move_over,
     swap,
@@ -138,3 +144,17 @@ def test_undo_killed_at_any_call_is_taken_back(tmp_path: Path, change: Callable[
         calls += 1
     assert calls > 3
     assert picture(bench.root) == before
+
+
+def test_killed_undo_moves_no_file_to_the_place_of_one_that_was_edited_later(tmp_path: Path):
+    bench, _, after = make_bench(tmp_path, swap)
+    calls = 0
+    while is_killed(lambda: bench.undo(0), calls) and picture(bench.root) == after:  # before the first file was moved
+        (bench.root / "b").write_text("edited later")
+        bench.restart()
+        assert (bench.root / "a").read_text() == "content of b\n"
+        assert (bench.root / "b").read_text() == "edited later"
+        (bench.root / "b").write_text("content of a\n")
+        bench.restart()
+        calls += 1
+    assert calls

@@ -122,8 +122,8 @@ class ContentFolder:
 
     def _find_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        with suppress(OSError):
-            for entry in os.scandir(self.path):
+        with suppress(OSError), os.scandir(self.path) as entries:
+            for entry in entries:
                 if _is_digest(entry.name):
                     sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
                 else:  # a draft of a process that was killed; a session has one writer at a time

@@ -23,7 +23,7 @@ from typing import Any
 from callwright.core.errors import ToolError
 from callwright.system.paths import open_beneath, opened, parent_folder
 from callwright.system.undo.kept_content import ABSENT, ContentFolder, EntryState, NotKept, UndoError, read_state
-from callwright.system.undo.staging import ReusableFiles, Staging, remove_staging
+from callwright.system.undo.staging import ReusableFiles, Staging, is_removal_begun, remove_staging
 
 Step = list[Any]
 _HANDLE = getattr(os, "O_PATH", os.O_RDONLY)
@@ -59,7 +59,7 @@ class Restored:
 
     def roll_back(self) -> None:
         """Take every step back."""
-        _take_back(self.steps)
+        _take_back(self.steps, all_done=True)
         remove_staging(self.staging)
 
 
@@ -129,9 +129,10 @@ def recover(announced: Iterable[tuple[str, Sequence[Step]]], finished: Container
 def _recover_one(steps: Sequence[Step], *, finished: bool) -> None:
     # `prepare` was announced before the folder was made, `stage` together with the steps that use it
     staging = [step[1] for step in steps if step[0] in ("prepare", "stage")]
-    if not any(map(os.path.lexists, staging)):
+    begun = is_removal_begun(staging)
+    if not begun and not any(map(os.path.lexists, staging)):
         return
-    if not finished:
+    if not finished and not begun:
         _take_back([step for step in steps if step[0] not in ("prepare", "stage")])
     remove_staging(staging)
 
@@ -253,8 +254,8 @@ def _check_replaced(restorations: Sequence[Restoration], steps: Sequence[Step]) 
                 raise UndoError(f"nothing was restored: {step[1]} is being changed by another program; try again")
 
 
-def _take_back(steps: Sequence[Step]) -> None:
-    """Take steps back, last first; a step that was not done is left out."""
+def _take_back(steps: Sequence[Step], *, all_done: bool = False) -> None:
+    """Take steps back, last first; a step that was not done is left out, unless it is known that all were done."""
     failure: Exception | None = None
     origins = {step[2]: step[1] for step in steps if step[0] == "away"}
     made = {step[1] for step in steps if step[0] == "mkdir"}
@@ -262,14 +263,14 @@ def _take_back(steps: Sequence[Step]) -> None:
         try:
             if step[0] == "chmod" and step[1] in made and not _is_folder(step[1]):
                 continue  # what the folder was to replace is still there
-            _take_back_one(step, origins)
+            _take_back_one(step, origins, all_done=all_done)
         except (OSError, ToolError, UndoError, NotKept) as error:  # the other steps are taken back all the same
             failure = failure or error
     if failure is not None:
         raise UndoError(f"it could not be taken back completely: {failure}") from failure
 
 
-def _take_back_one(step: Step, origins: Mapping[str, str]) -> None:
+def _take_back_one(step: Step, origins: Mapping[str, str], *, all_done: bool) -> None:
     match step:
         case ["away", str(path), str(staged), int(mode)] if _exists(staged):
             if _are_one_file(staged, path):  # a process was killed that took it back
@@ -279,15 +280,15 @@ def _take_back_one(step: Step, origins: Mapping[str, str]) -> None:
             if mode:  # links have none; files in our private folder may have lost theirs meanwhile
                 _change_mode(path, mode)
         case ["place", str(staged), str(path), str(content)] if _exists(path):
-            if not _exists(staged) and staged in origins:  # a file that was moved, or was not yet moved away
-                if read_state(Path(origins[staged])).content != content:
-                    _rename(path, staged)
-            elif not _exists(staged):
+            if _exists(staged):
+                if _are_one_file(staged, path):  # linked, and not unlinked yet
+                    _remove_name(path)
+            elif all_done and staged in origins:  # a file that was moved, and may have been changed just before
+                _rename(path, staged)
+            elif staged not in origins or read_state(Path(origins[staged])).content != content:
                 if read_state(Path(path)).content != content:
                     raise UndoError(f"{path} was changed since")
                 _rename(path, staged)
-            elif _are_one_file(staged, path):  # linked, and not unlinked yet
-                _remove_name(path)
         case ["mkdir", str(path)]:
             with suppress(OSError), parent_folder(Path(path)) as folder:
                 os.rmdir(os.path.basename(path), dir_fd=folder)

@@ -14,6 +14,7 @@ from callwright.system.platforms import SYNCS_FILE_SYSTEMS, sync_file_system
 from callwright.system.undo.kept_content import ContentFolder, EntryState, UndoError
 
 _PREFIX = ".callwright-undo-"
+_REMOVED = "-removed"
 _MOST_SYNCED_ALONE = 100
 """New files that wait for the disk one by one; for more, the whole file system is written once."""
 
@@ -152,8 +153,17 @@ def _reuse_key(state: EntryState, name: str) -> tuple[object, ...]:
 
 
 def remove_staging(folders: Iterable[str]) -> None:
-    """Delete staging folders with what is in them."""
-    for folder in folders:
-        if os.path.basename(folder).startswith(_PREFIX):  # the name comes from a file
+    """Delete staging folders with what is in them. They are renamed first: one that lost a part looks unfinished."""
+    own = [folder for folder in folders if os.path.basename(folder).startswith(_PREFIX)]  # names come from a file
+    for folder in own:
+        with suppress(OSError):
+            os.rename(folder, folder + _REMOVED)
+    for folder in own:
+        for name in (folder, folder + _REMOVED):
             with suppress(OSError):
-                shutil.rmtree(folder)
+                shutil.rmtree(name)
+
+
+def is_removal_begun(folders: Iterable[str]) -> bool:
+    """Whether a process was killed in `remove_staging`."""
+    return any(os.path.lexists(folder + _REMOVED) for folder in folders)
