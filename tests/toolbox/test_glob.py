@@ -1,6 +1,7 @@
 """The glob tool on real folders."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from tests.toolbox.calling import call, make_tree
 from callwright.core.access import ReadPath
 from callwright.core.errors import InvalidArguments, ToolFailed, Unsafe
 from callwright.system.search.globs import matches
+from callwright.system.search.walk import Folder, Walk
+from callwright.toolbox import glob
 from callwright.toolbox.glob import Glob
 
 
@@ -123,3 +126,33 @@ async def test_line_break_in_a_name_forges_no_line(tmp_path: Path) -> None:
     make_tree(tmp_path, {"a\nsecret.py": "", "b\x1b[2J.py": ""})
     found = await call(Glob(tmp_path), pattern="*.py")
     assert sorted(found.splitlines()) == ["a\\nsecret.py", "b\\x1b[2J.py"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_link_put_in_place_of_the_folder_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    make_tree(tmp_path, {"in/sub/a": "", "out/secret": ""})
+
+    def swap() -> None:  # as a command in the background can
+        if not (tmp_path / "in/moved").exists():
+            (tmp_path / "in/sub").rename(tmp_path / "in/moved")
+            (tmp_path / "in/sub").symlink_to(tmp_path / "out")
+
+    if late:
+        walk_folders = glob.walk_folders
+
+        def walk_late(walk: Walk) -> Iterator[Folder]:
+            swap()
+            return walk_folders(walk)
+
+        monkeypatch.setattr(glob, "walk_folders", walk_late)
+        assert await call(Glob(tmp_path / "in"), pattern="*", path="sub") == "sub/a"
+        return
+
+    def hide(_: Path) -> bool:
+        swap()
+        return False
+
+    with pytest.raises(Unsafe, match="link that appeared"):
+        await call(Glob(tmp_path / "in", hidden=hide), pattern="*", path="sub")

@@ -10,6 +10,7 @@ from tests.toolbox.calling import call, make_tree
 
 from callwright.core.access import ReadPath
 from callwright.core.errors import InvalidArguments, ToolFailed, Unsafe
+from callwright.system.search import content
 from callwright.toolbox.grep import Grep
 
 _TREE = {
@@ -216,3 +217,40 @@ async def test_a_line_that_quotes_the_note_on_binary_files_is_a_line(tmp_path: P
     make_tree(tmp_path, {"notes.txt": "grep said x: binary file matches (found it\n"})
     text = await call(Grep(tmp_path), pattern="binary file matches", mode="content")
     assert text == "notes.txt:1:grep said x: binary file matches (found it"
+
+
+def swap(entry: Path, outside: Path) -> None:
+    """Put a link in the place of an entry, as a command in the background can."""
+    if not entry.is_symlink():
+        entry.rename(entry.with_name("moved"))
+        entry.symlink_to(outside)
+
+
+@pytest.mark.parametrize("path", ["sub", "sub/a"])
+async def test_link_put_in_place_of_a_checked_entry_is_refused(tmp_path: Path, path: str) -> None:
+    make_tree(tmp_path, {"in/sub/a": "key", "out/secret": "key = 1", "out/a": "key = 1"})
+
+    def hide(_: Path) -> bool:
+        swap(tmp_path / "in" / path, tmp_path / "out" / ("secret" if path == "sub/a" else ""))
+        return False
+
+    with pytest.raises(Unsafe, match="link that appeared"):
+        await call(Grep(tmp_path / "in", hidden=hide), pattern="key", path=path, mode="content")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="descriptors have no paths here")  # noqa: PTH110 - no path object is needed
+@pytest.mark.parametrize("engine", ["ripgrep", "python"])
+@pytest.mark.parametrize("path", ["sub", "sub/a"])
+async def test_link_put_in_place_of_an_open_entry_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, engine: str
+) -> None:
+    make_tree(tmp_path, {"in/sub/a": "key", "out/secret": "key = 1", "out/a": "key = 1"})
+    find = content.find_ripgrep
+
+    def find_late() -> str | None:
+        swap(tmp_path / "in" / path, tmp_path / "out" / ("secret" if path == "sub/a" else ""))
+        return find() if engine == "ripgrep" else None
+
+    monkeypatch.setattr(content, "find_ripgrep", find_late)
+    text = await call(Grep(tmp_path / "in"), pattern="key", path=path, mode="content")
+    assert "= 1" not in text and (text.startswith("sub/a:1:key") or engine == "python")

@@ -214,6 +214,19 @@ def open_folder(path: Path, *, create: bool = False) -> int:
     return folder
 
 
+_DESCRIPTORS = "/proc/self/fd" if os.path.exists("/proc/self/fd") else ""  # noqa: PTH110 - runs with every start
+
+
+def descriptor_path(folder: int, path: Path) -> Path:
+    """Return a path by which this process and its children reach an open folder, whatever is put in its place.
+
+    Args:
+        folder: Its descriptor.
+        path: Its path, which is returned on systems without /proc.
+    """
+    return Path(f"{_DESCRIPTORS}/{folder}") if _DESCRIPTORS else path
+
+
 def give_owner_access(path: Path, mode: int) -> None:
     """Add permissions of the owner to those of a resolved folder, following no link; anything else stays as it is.
 

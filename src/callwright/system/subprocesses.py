@@ -113,6 +113,7 @@ async def run_child(
     max_bytes: int,
     memory_bytes: int | None = None,
     feed: Awaitable[bytes] | None = None,
+    stdin: int | None = None,
 ) -> ChildResult:
     """Run a child to its end, or until it has written `max_bytes`, and return its output.
 
@@ -124,6 +125,7 @@ async def run_child(
         max_bytes: The most output that is kept.
         memory_bytes: The most memory it may use, where the system can limit that.
         feed: Its input.
+        stdin: A descriptor to read its input from, where there is no `feed`; by default it has none.
     """
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
@@ -131,7 +133,7 @@ async def run_child(
             *command,
             cwd=folder,
             env=clean_environment({"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}),
-            stdin=PIPE if feed else DEVNULL,
+            stdin=PIPE if feed else DEVNULL if stdin is None else stdin,
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,

@@ -14,7 +14,7 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.paths import Workspace
+from callwright.system.paths import Workspace, open_folder, opened
 from callwright.system.search.content import run_in_thread
 from callwright.system.search.gitignore import find_ignore_reason
 from callwright.system.search.globs import BadGlob, compile_glob
@@ -103,9 +103,10 @@ class Glob(TypedTool[GlobArguments]):
         if not root.is_dir():
             raise ToolFailed(f"{arguments.path!r} is a file; give the folder it is in")
         stop = threading.Event()  # set when the call is cancelled: a walk may take seconds
-        walk = Walk(root, self._files.top(root), arguments.ignored, _suffix(pattern), stop)
-        search = _Search(root, pattern, arguments.pattern, walk, self._files)
-        return await run_in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)
+        with opened(open_folder(root)) as folder:
+            walk = Walk(root, self._files.top(root), arguments.ignored, _suffix(pattern), stop, folder)
+            search = _Search(root, pattern, arguments.pattern, walk, self._files)
+            return await run_in_thread(lambda: _find(search, _list(walk), arguments.limit), stop)
 
     def _start(self, arguments: GlobArguments) -> tuple[Path, str]:
         """Return the folder to walk, including the literal folders of the pattern, and the rest of the pattern."""
@@ -156,7 +157,7 @@ def _list(walk: Walk) -> _Listing:
 
 
 def _find(search: _Search, listing: _Listing, limit: int) -> Output:
-    dated = list(_with_times(f"{search.root}/", search.filter(listing.files)))
+    dated = list(_with_times(search.walk, search.filter(listing.files)))
     prefix = search.files.prefix(search.root)
     lines = [prefix + name for name in _newest_first(dated, limit)]
     notes = list(_notes(search, listing, len(dated), limit))
@@ -164,10 +165,11 @@ def _find(search: _Search, listing: _Listing, limit: int) -> Output:
     return Output(text, {"files": lines, "total": len(dated)})
 
 
-def _with_times(start: str, names: list[str]) -> Iterator[tuple[int, str]]:
+def _with_times(walk: Walk, names: list[str]) -> Iterator[tuple[int, str]]:
+    folder, stat = walk.descriptor, os.stat
     for name in names:
         try:
-            yield os.lstat(start + name).st_mtime_ns, name
+            yield stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns, name
         except OSError:  # deleted since it was listed
             continue
 
@@ -216,8 +218,7 @@ def _in_ignored_folders(walk: Walk, folders: list[str]) -> tuple[list[str], bool
     files: list[str] = []
     probed = 0
     for ignored in folders:
-        inside = replace(walk, root=walk.root / ignored, ignored=True)
-        for folder in walk_folders(inside):
+        for folder in walk_folders(walk.below(ignored)):
             probed += 1 + len(folder.files)
             if probed > _MAX_IGNORED_ENTRIES:
                 return files, True

@@ -1,7 +1,8 @@
 """The `grep` tool: searches file contents with ripgrep."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -12,7 +13,8 @@ from callwright.core.access import Access, ReadPath
 from callwright.core.content import Output
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.core.spec import Effect
-from callwright.system.paths import Workspace
+from callwright.system.files import open_regular
+from callwright.system.paths import Workspace, open_folder, opened
 from callwright.system.search.content import MatchLine, SearchResult, search
 from callwright.system.search.gitignore import IgnoreReason, find_ignore_reason
 from callwright.system.search.globs import BadGlob
@@ -21,7 +23,7 @@ from callwright.system.sensitive_paths import comparable, is_secret
 from callwright.tool.base import Invocation, ToolContext
 from callwright.tool.typed import TypedTool, describe
 from callwright.toolbox._path_repairs import PathChanges, repair_fields
-from callwright.toolbox._paths import Hidden, PathArguments, VisibleFiles, format_count, one_line
+from callwright.toolbox._paths import Hidden, PathArguments, VisibleFiles, explain_error, format_count, one_line
 
 _OTHER_MODES = {"files_with_matches": "files", "matches": "content", "lines": "content"}
 
@@ -145,7 +147,7 @@ class Grep(TypedTool[GrepArguments]):
         reason = None if target == top or arguments.ignored else find_ignore_reason(target, top)
         query = self._query(arguments, folder, target, top, ignored=arguments.ignored or reason is not None)
         # a file that is named was asked about; one that only lies in a searched folder was not
-        found = self._filter(query, await search(query), named=self._must_be_named(target))
+        found = self._filter(query, await _search_held(query), named=self._must_be_named(target))
         page = _page(arguments, found, self._files.prefix(folder))
         notes = list(_notes(arguments, query, found, reason))
         if self._withheld is not None and not query.name:
@@ -201,6 +203,18 @@ class Grep(TypedTool[GrepArguments]):
         path = query.folder / name
         spellings = (name, str(path.relative_to(query.top)))
         return not self._files.hides(path) and (bool(query.name) or query.globs.accepts(*spellings))
+
+
+async def _search_held(query: ContentQuery) -> SearchResult:
+    """Search by descriptors: a link that was put in the place of the file or folder since its check is not followed."""
+    with ExitStack() as held:
+        try:
+            query = replace(query, descriptor=held.enter_context(opened(open_folder(query.folder))))
+            file = held.enter_context(opened(open_regular(query.folder / query.name))) if query.name else None
+        except OSError as error:
+            raise explain_error(error, query.name or str(query.folder), "search") from None
+        by_descriptor = query.start != query.folder
+        return await search(replace(query, file=file if by_descriptor else None))
 
 
 def _page(arguments: GrepArguments, found: SearchResult, prefix: str) -> _Page:

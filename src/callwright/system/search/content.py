@@ -165,21 +165,21 @@ async def search_python(query: ContentQuery) -> SearchResult:
 
 def _read_result(query: ContentQuery, done: ChildResult, engine: str) -> SearchResult:
     output = done.output[: done.output.rfind(b"\n") + 1] if done.cut and query.mode != "files" else done.output
-    binary = sorted(_decode_path(each) for each in _BINARY.findall(output))
+    binary = sorted(_decode_path(query, each) for each in _BINARY.findall(output))
     files, counts, lines = _parse_output(query, output)
     return SearchResult(files, counts, lines, binary, done.cut, engine)
 
 
 def _parse_output(query: ContentQuery, output: bytes) -> tuple[list[str], list[tuple[str, int]], list[MatchLine]]:
     if query.mode == "files":
-        return sorted(_decode_path(name) for name in output.split(b"\0")[:-1]), [], []
+        return sorted(_decode_path(query, name) for name in output.split(b"\0")[:-1]), [], []
     if query.mode == "count":
         rows = ((name, count) for name, count in _split_rows(output) if name)
-        return [], sorted((_decode_path(name), int(count)) for name, count in rows), []
-    return [], [], sorted(_parse_lines(output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
+        return [], sorted((_decode_path(query, name), int(count)) for name, count in rows), []
+    return [], [], sorted(_parse_lines(query, output), key=itemgetter(0))  # a stable sort keeps a file's lines in order
 
 
-def _parse_lines(output: bytes) -> Iterator[MatchLine]:
+def _parse_lines(query: ContentQuery, output: bytes) -> Iterator[MatchLine]:
     gap, last, path = False, b"", ""
     for name, raw in _split_rows(output):
         if not name:
@@ -187,7 +187,7 @@ def _parse_lines(output: bytes) -> Iterator[MatchLine]:
             continue
         if name != last:
             # the order of files is arbitrary, so there is no gap between two of them
-            gap, last, path = False, name, _decode_path(name)
+            gap, last, path = False, name, _decode_path(query, name)
         yield MatchLine(path, raw, gap)
         gap = False
 
@@ -206,7 +206,9 @@ def _split_rows(output: bytes) -> Iterator[tuple[bytes, bytes]]:
             yield b"", row
 
 
-def _decode_path(name: bytes) -> str:
+def _decode_path(query: ContentQuery, name: bytes) -> str:
+    if query.name:  # the only one that is searched, whichever way it was opened
+        return query.name
     return os.fsdecode(name.removeprefix(b"./"))
 
 
@@ -221,7 +223,7 @@ async def _run_python(query: ContentQuery) -> ChildResult:
             group.create_task(
                 run_child(
                     command,
-                    query.folder,
+                    query.start,
                     max_bytes=MAX_OUTPUT_BYTES // workers,
                     feed=_encode_job(query, names, slice(place, None, workers)),
                 )
@@ -268,7 +270,7 @@ async def _encode_job(query: ContentQuery, names: asyncio.Task[list[str]], share
 async def _list_candidates(query: ContentQuery, typed: Globs) -> list[str]:
     if query.name:
         return [query.name]
-    walk = Walk(query.folder, query.top, ignored=query.ignored)
+    walk = Walk(query.folder, query.top, ignored=query.ignored, descriptor=query.descriptor)
     if typed == query.globs == Globs():
         return await run_in_thread(lambda: list(walk_files(walk)), walk.stop)
     return await run_in_thread(

@@ -5,12 +5,13 @@ import re
 import shutil
 import sysconfig
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from callwright.core.errors import InvalidArguments, ToolFailed
 from callwright.system.environment import safe_search_path
+from callwright.system.paths import descriptor_path
 from callwright.system.search.gitignore import IGNORE_FILES, REPOSITORY_FOLDERS, find_repository
 from callwright.system.search.globs import compile_glob
 from callwright.system.subprocesses import ChildResult, run_child
@@ -89,6 +90,15 @@ class ContentQuery:
     before: int = 0
     after: int = 0
     ignored: bool = False
+    descriptor: int | None = None
+    """Of the folder, so that a link that is put in its place is not followed."""
+    file: int | None = None
+    """A descriptor of the one file to search; it is opened by its name if there is none."""
+
+    @property
+    def start(self) -> Path:
+        """The path by which the folder is read."""
+        return self.folder if self.descriptor is None else descriptor_path(self.descriptor, self.folder)
 
     @cached_property
     def rules_above(self) -> bool:
@@ -133,11 +143,14 @@ async def run_ripgrep(program: str, query: ContentQuery, *, memory_bytes: int = 
         InvalidArguments: With ripgrep's message.
         ToolFailed: It did not come to its end, so that matches may be missing.
     """
-    command = [program, *_options(query), f"--regexp={query.pattern}", f"./{query.name}"]
-    done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes)
+    # ripgrep follows a link that is named, and would follow one that was put in the place of the file
+    target = f"./{query.name}" if query.file is None else "/proc/self/fd/0"
+    command = [program, *_options(query), f"--regexp={query.pattern}", target]
+    run = partial(run_child, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes, stdin=query.file)
+    done = await run(command, query.start)
     if any(sign in done.errors for sign in _NEEDS_PCRE2):
         command.insert(1, "--pcre2")
-        done = await run_child(command, query.folder, max_bytes=MAX_OUTPUT_BYTES, memory_bytes=memory_bytes)
+        done = await run(command, query.start)
     if done.code < 0:
         ignore = f"or see whether a {', '.join(IGNORE_FILES)} is a link to a device (ignored=true reads none)"
         raise ToolFailed(f"{describe_killed(done.code)}, {ignore}")

@@ -6,13 +6,15 @@ Python walks as fast as ripgrep lists on two cores, and only our own walk can re
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from callwright.system.search.gitignore import REPOSITORY_FOLDERS, RULE_NAMES, IgnoreScope
 
 _NOTHING: list[str] = []
+# Windows has no descriptors of folders, and none of these
+_FOLDER = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,14 @@ class Walk:
     """The ending of the wanted names; others are skipped before ignore rules are checked."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set from another thread, it ends the walk at the next folder."""
+    descriptor: int | None = None
+    """An open folder that the root is read from: a link that is put in the place of the root is not followed."""
+    prefix: str = ""
+    """The path from there to the root, with a slash at its end."""
+
+    def below(self, folder: str) -> "Walk":
+        """Return the walk of a folder below the root that includes what rules hide."""
+        return replace(self, root=self.root / folder, prefix=f"{self.prefix}{folder}/", ignored=True)
 
 
 class Folder(NamedTuple):
@@ -47,7 +57,7 @@ def walk_folders(walk: Walk) -> Iterator[Folder]:
     pending: list[tuple[str, IgnoreScope]] = [("", top_scope)]
     while pending and not walk.stop.is_set():
         path, scope = pending.pop()
-        files, folders = _read_folder(start + path)
+        files, folders = _read_folder(walk, path)
         # one string, so that one search covers all names: in most folders nothing is hidden
         joined = f"/{'/'.join(files)}/{'/'.join(folders)}/"
         if "/." in joined:
@@ -80,16 +90,29 @@ def _drop_history(files: list[str], folders: list[str]) -> tuple[list[str], list
     )
 
 
-def _read_folder(path: str) -> tuple[list[str], list[str]]:
+def _read_folder(walk: Walk, path: str) -> tuple[list[str], list[str]]:
     files: list[str] = []
     folders: list[str] = []
     try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.name)
-                elif entry.is_file(follow_symlinks=False):
-                    files.append(entry.name)
+        if walk.descriptor is None:
+            _sort_entries(f"{str(walk.root).rstrip('/')}/{path}", files, folders)
+        else:
+            # without the last slash, with which a link in its place would be followed
+            name = (walk.prefix + path)[:-1] or "."
+            folder = os.open(name, _FOLDER, dir_fd=walk.descriptor)
+            try:
+                _sort_entries(folder, files, folders)
+            finally:
+                os.close(folder)
     except OSError:  # gone or not readable: a listing shows what can be listed
         return [], []
     return files, folders
+
+
+def _sort_entries(folder: str | int, files: list[str], folders: list[str]) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
