@@ -1,8 +1,12 @@
 """Session transcripts as JSON Lines: for export without credentials, and as files for hooks."""
 
 import json
+import os
+import secrets
 import time
+import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +18,7 @@ from callwright.sessions.records import Record
 from callwright.system.output_capture import output_folder
 
 _REST_FACTOR = 20
-"""Pause after writing, as a multiple of the time it took: reading a long session takes 0.2 s, and calls are many."""
+"""Pause after writing, as a multiple of the time it took: a long session takes 0.2 s at first, and calls are many."""
 
 
 async def export_redacted(store: SessionStore, session_id: str) -> str:
@@ -45,12 +49,16 @@ class _WriteState:
 class TranscriptFiles:
     """Writes the transcript of a session when a hook is about to receive its path.
 
-    The files are removed when the process ends.
+    The files are removed together with this object, by the process that made it only.
     """
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._known: dict[str, _WriteState] = {}
+        self._name = secrets.token_hex(4)
+        """Part of the names: another object for the same session, later or elsewhere, has files of its own."""
+        self._files: set[Path] = set()
+        weakref.finalize(self, _remove_all, self._files, os.getpid())
 
     async def __call__(self, session_id: str, *, whole: bool) -> str:
         """Write the transcript and return its path.
@@ -72,7 +80,7 @@ class TranscriptFiles:
 
     async def _update(self, session_id: str, *, whole: bool) -> str:
         # a session id may contain any printable character, slashes included
-        file = output_folder() / f"session-{hash_text(session_id)[:16]}.jsonl"
+        file = output_folder() / f"session-{hash_text(session_id)[:16]}-{self._name}.jsonl"
         began = time.monotonic()
         known = self._known.get(session_id, _WriteState())
         if whole or began >= known.due:
@@ -82,12 +90,22 @@ class TranscriptFiles:
         return str(file)
 
     async def _write(self, session_id: str, file: Path, known: int) -> int:
-        try:
-            records = await self._store.read(session_id)
-        except SessionError:  # the session has no record yet
-            records = ()
         kept = file.exists()  # noqa: ASYNC240 - one look, as a cleaner may have removed the file
-        begun = known if kept and 0 < known <= len(records) else 0
+        try:
+            entry = await self._store.find(session_id)
+            begun = known if kept and entry is not None and 0 < known <= entry.records else 0
+            # only what is new, because a session may be long
+            stored = () if entry is None else await self._store.read_from(session_id, begun)
+        except SessionError:  # the store or a record cannot be read
+            stored, begun = (), 0
+        self._files.add(file)
         with file.open("a" if begun else "w", encoding="utf-8") as lines:
-            lines.writelines(f"{dump_record(record)}\n" for record in records[begun:])
-        return len(records)
+            lines.writelines(f"{dump_record(each.record)}\n" for each in stored)
+        return begun + len(stored)
+
+
+def _remove_all(files: Iterable[Path], process_id: int) -> None:
+    if os.getpid() == process_id:  # a child that ends must not delete what its parent uses
+        for file in files:
+            with suppress(OSError):
+                file.unlink()
