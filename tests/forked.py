@@ -33,7 +33,7 @@ AGENTS = (
     "pydantic"
 )
 COMMANDS = (
-    f"{AGENTS}, mcp, callwright.app.app, callwright.cli.commands.serve, callwright.cli.headless.run,"
+    f"{AGENTS}, mcp, callwright.app.assembly, callwright.cli.commands.serve, callwright.cli.headless.run,"
     "callwright.cli.main, callwright.cli.terminal.app, callwright.serve.stdio"
 )
 

@@ -13,7 +13,7 @@ from benchmarks.model.harness import TURNS
 from benchmarks.model.peer_tools import MAX_TOKENS
 from benchmarks.model.tasks import Task
 from callwright.agent.results import Done, Result, Stopped
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from callwright import Answers, Completed, Interrupted
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings

@@ -11,7 +11,8 @@ import pytest
 from callwright import Annotations, Answers, Completed, Effect, Failed, Question, SchemaTool, ToolCall, ToolSpec, Turn
 from callwright.agent.compaction import Compaction
 from callwright.agent.results import AgentEvent, Done, Paused, Stopped
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.hook_settings import read_hooks
 from callwright.app.locations import Locations

@@ -8,7 +8,8 @@ from tests.waiting import LONG_SECONDS
 from callwright import Completed, Failed, Interrupted
 from callwright.agent.results import Done, Stopped
 from callwright.app import models
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.models import choose_model, local_server, open_with_fallbacks

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.prompts import instruction_files, instructions_for, unread_instructions
 from callwright.app.run_context import RunOptions

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from callwright import Completed, Interrupted, Registry, ToolSpec
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.mcp_servers import load_servers
 from callwright.app.permissions import HookAllows

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import example, given, settings as settings_of_hypothesis, strategies as st
 
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.run_context import RunOptions

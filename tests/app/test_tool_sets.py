@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from callwright import UsageError
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.permissions import load_rules
 from callwright.app.run_context import COMPACT_TOOLS, RunOptions, agent_tools, choose_tools, tool_set_for

@@ -8,7 +8,7 @@ import pytest
 
 from callwright import Allow, Answers, Approve, Ask, Completed, Deny, Executor, Interrupted, Question, Turn
 from callwright.agent.results import Done
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.prompts import instructions_for
 from callwright.app.run_context import RunOptions

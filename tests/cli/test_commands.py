@@ -53,7 +53,7 @@ def test_failed_call_tells_what_to_do(machine: Any) -> None:
 
 
 def test_bad_call_of_a_deferred_tool_gives_advice_for_people(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("callwright.app.app.Deferred", partial(Deferred, budget_tools=0))
+    monkeypatch.setattr("callwright.app.assembly.Deferred", partial(Deferred, budget_tools=0))
     bad = machine("call", "read", "{}")
     assert bad.code == 1 and "path" in bad.err and "tool_search" not in bad.err
     assert "callwright tools --json shows the parameters of every tool" in bad.err

@@ -54,7 +54,7 @@ async def test_only_an_explicit_allow_approves(machine: Any, reply: dict[str, An
     async def answered() -> Any:
         channel._settle({"request_id": sent[-1]["request_id"], **reply})  # pyright: ignore[reportPrivateUsage]
 
-    from callwright.app.app import assemble
+    from callwright.app.assembly import assemble
     from callwright.app.locations import Locations
     from callwright.app.settings import Settings
     from callwright.cli.headless.approvals import ExternalApprovals

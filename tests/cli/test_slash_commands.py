@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.settings import load_settings

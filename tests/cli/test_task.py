@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import call
 
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.settings import Settings
 from callwright.cli.headless.approvals import ExternalApprovals

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from callwright.agent.results import AgentEvent, Done, Stopped
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.models import Models
 from callwright.app.prompts import UserPrompt

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from tests.waiting import LONG_SECONDS, close_stream
 
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
 from callwright.app.settings import load_settings

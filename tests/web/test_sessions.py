@@ -15,7 +15,8 @@ from tests.waiting import LONG_SECONDS, LoopClock, until
 from tests.web.conftest import CHROMIUM, CHROMIUM_OPTIONS, Serve, Served
 
 from callwright import Agent, Registry, SqliteStore
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.live import LiveAgent
 from callwright.app.live_client import LiveAgents

@@ -13,7 +13,7 @@ import pytest
 from tests.web.conftest import Serve
 
 from callwright import Agent, Answers, Executor, Registry, SqliteStore, tool
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.questions import question_fields, read_reply
 from callwright.app.run_context import RunOptions

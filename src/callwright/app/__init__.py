@@ -4,7 +4,8 @@ from callwright.core._lazy import lazy_exports
 
 TYPE_CHECKING = False  # read as true by type checkers; importing typing would cost more than this file
 if TYPE_CHECKING:
-    from callwright.app.app import App as App, assemble as assemble
+    from callwright.app.app import App as App
+    from callwright.app.assembly import assemble as assemble
     from callwright.app.conversation import Conversation as Conversation
     from callwright.app.locations import Locations as Locations
     from callwright.app.models import ModelChoice as ModelChoice, choose_model as choose_model
@@ -16,7 +17,8 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         {
-            "app": "App assemble",
+            "app": "App",
+            "assembly": "assemble",
             "conversation": "Conversation",
             "locations": "Locations",
             "models": "ModelChoice choose_model",

@@ -13,7 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.app.models import (
     NO_MODEL,

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callwright.app.app import App, assemble
+from callwright.app.app import App
+from callwright.app.assembly import assemble
 from callwright.app.locations import Locations
 from callwright.cli.main import DENIED, DONE, ERROR, PAUSED
 from callwright.cli.options import add_agent_options

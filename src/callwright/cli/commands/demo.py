@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from callwright.app.app import assemble
+from callwright.app.assembly import assemble
 from callwright.app.conversation import Conversation
 from callwright.app.locations import Locations
 from callwright.app.run_context import RunOptions
