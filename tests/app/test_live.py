@@ -19,8 +19,9 @@ from tests.waiting import close_stream, until
 from callwright import Approve, Decline, Executor, Registry, ToolCall, Turn
 from callwright.app.live import LiveAgent
 from callwright.app.live_client import AgentLink, LiveAgents
+from callwright.app.shared_questions import SharedQuestions
 from callwright.core.calls import Answers, Completed, Failed, Interrupted, Question
-from callwright.core.errors import Unanswered
+from callwright.core.errors import Unanswered, UsageError
 from callwright.providers.base import MessageDone, TextDelta
 from callwright.system import private_files
 from callwright.toolbox import Bash, Write
@@ -120,6 +121,20 @@ async def test_answer_after_the_question_expired_counts_nowhere(tmp_path: Path) 
         (link,) = agents.links
         (question,) = await until(lambda: link.questions)
         assert (await answer(link, question, approved=True))["code"] == "not_found" and not waiting.done()
+
+
+async def test_answer_in_the_moment_of_a_stop_counts_nowhere() -> None:
+    question, told = Question("c", "pay", {}, "d" * 64, "Allow pay?"), list[Any]()
+    questions = SharedQuestions("page", told.append)
+    asking = asyncio.create_task(questions.ask([question]))
+    await asyncio.sleep(0)
+    asking.cancel()  # the question is taken back when the task has run
+    with pytest.raises(UsageError, match="not open any more"):
+        questions.settle(question.id, Approve(), "page")
+    questions.settle_again(question.id, Approve(), "page")
+    await asyncio.wait({asking})
+    assert asking.cancelled() and questions.find_settled(question.id) is None
+    assert [(each["type"], each.get("reason")) for each in told] == [("asked", None), ("settled", "withdrawn")]
 
 
 async def test_early_answer_counts_for_one_call_of_its_run(tmp_path: Path) -> None:

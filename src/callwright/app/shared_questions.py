@@ -64,9 +64,11 @@ class SharedQuestions:
         return [self.describe(question, at) for question, at in self._questions.values()]
 
     def find(self, question_id: str) -> Question | None:
-        """Return an open question that has not expired."""
+        """Return an open question that has not expired, and whose call still waits for it."""
         question, _ = self._questions.get(question_id, (None, 0.0))
-        return None if question is None or question.is_expired() else question
+        if question is None or question.is_expired() or self._waiting[question_id].cancelled():
+            return None
+        return question
 
     def find_settled(self, question_id: str) -> Settled | None:
         """Return the answer of a question that is no longer open."""
@@ -95,7 +97,7 @@ class SharedQuestions:
     def _settle_early(self) -> None:
         for question_id, given in list(self._early.items()):
             asked = next((each for each, _ in self._questions.values() if each.matches(question_id)), None)
-            if asked is not None:
+            if asked is not None and self.find(asked.id) is not None:
                 del self._early[question_id]
                 self.settle(asked.id, given.reply, given.by)
 
