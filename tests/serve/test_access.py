@@ -326,6 +326,22 @@ async def test_clients_that_list_again_are_notified_longest(monkeypatch: pytest.
         await asyncio.wait_for(stays.notified.wait(), LONG_SECONDS)
 
 
+async def test_registry_is_followed_only_while_it_is_served() -> None:
+    heard: list[Any] = []
+
+    class Source:
+        def subscribe(self, listener: Any) -> Any:
+            heard.append(listener)
+            return lambda: heard.remove(listener)
+
+    notifier = ListChangeNotifier()
+    async with notifier.follow(Source()):
+        assert heard == [notifier.notify]
+    assert heard == []
+    async with notifier.follow(object()):  # a toolset that never changes
+        pass
+
+
 async def test_clients_are_notified_of_changes_in_other_threads() -> None:
     class Session:
         def __init__(self) -> None:

@@ -55,6 +55,7 @@ class Server:
         self.orders: list[Any] = []
         self.running: list[str] = []
         self.signalled = ""
+        self.scans = 0
         self._status = status
         self._signalled = signalled
 
@@ -63,6 +64,7 @@ class Server:
         raise RPCError("failed", self._status, b"")
 
     async def list_workflows(self, query: str) -> AsyncGenerator[Any, None]:
+        self.scans += 1
         for workflow_id in self.running:
             yield SimpleNamespace(task_queue="queue", id=workflow_id)
 
@@ -268,8 +270,8 @@ async def test_waiting_sessions_are_listed_only_when_something_changed() -> None
     store, clock, woken = CountingStore(), LoopClock(), asyncio.Event()
     agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
     await agent.run("go", session="s")
-    watch = AnswerWatch("queue", [store])
-    watching = asyncio.ensure_future(watch.run(cast("Any", Server(RPCStatusCode.OK, woken.set))))
+    watch, server = AnswerWatch("queue", [store]), Server(RPCStatusCode.OK, woken.set)
+    watching = asyncio.ensure_future(watch.run(cast("Any", server)))
 
     async def pass_looks(count: int) -> None:
         wanted = store.asked + count
@@ -278,7 +280,7 @@ async def test_waiting_sessions_are_listed_only_when_something_changed() -> None
             await asyncio.sleep(0.001)
 
     await pass_looks(10)
-    assert store.listed == 1
+    assert store.listed == server.scans == 1
     watch.add(store, "other")  # it may have been answered before it was added
     await pass_looks(10)
     assert store.listed == 2
