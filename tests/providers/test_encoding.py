@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from email.utils import formatdate
-from time import time
+from time import process_time, time
 
 import pytest
 from hypothesis import given, strategies as st
@@ -20,6 +20,7 @@ from callwright.providers.encoding import (
     encode_history,
     fit_media,
     list_pieces,
+    parse_cut_object,
     parse_object,
     read_arguments,
     to_bytes,
@@ -170,3 +171,10 @@ def test_damaged_media_are_described(part: Part, said: str) -> None:
     """A server refuses the whole request with it, and every later one of the session."""
     fitted = fit_media(part)
     assert isinstance(fitted, Text) and fitted.text.startswith(said)
+
+
+def test_cut_object_of_many_levels_is_given_up():
+    began = process_time()
+    assert parse_cut_object('{"a": ' + "[" * 1_000_000) is None
+    assert process_time() - began < 3  # to write all that closes it anew for each level takes 20 s
+    assert parse_cut_object('{"a": ' + "[" * 50) == {"a": json.loads("[" * 50 + "]" * 50)}

@@ -85,7 +85,8 @@ class _Writer:
             written.append(f"{name}: {kind}{default}")
             if about := _describe(part):
                 documented.append(f"    {name}: {about}")
-        others = [name for name in properties if name not in ordered]
+        named = set(ordered)
+        others = [name for name in properties if name not in named]
         for name in others:  # Python has no parameters of these names
             part = read_object(properties[name])
             kind = self.type_of(part, _NOT_IN_NAMES.sub("_", name).capitalize())

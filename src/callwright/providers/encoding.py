@@ -189,6 +189,10 @@ _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(
 """The end of a text in which an escape is incomplete, or the second half of a character is missing."""
 
 
+_MOST_CUT_LEVELS = 1_000
+"""No call is nested so deep, and what closes more levels is written anew with each of them."""
+
+
 def parse_cut_object(text: str) -> dict[str, Any] | None:
     """Parse a JSON object that was cut off, without the part that is incomplete; None if nothing can be read.
 
@@ -203,6 +207,8 @@ def parse_cut_object(text: str) -> dict[str, Any] | None:
         elif character == '"':
             inside = True
         elif character in "{[":
+            if len(closing) > _MOST_CUT_LEVELS:
+                return None
             closing = ("}" if character == "{" else "]") + closing
             complete = (place + 1, closing)
         elif character in "}]":

@@ -186,9 +186,8 @@ class StrictCompiler:
         solid = [part for part in parts if part.schema != NULL]
         if len(solid) == 1 and len(parts) == 2:
             return CompiledPart(place.with_description(make_nullable(solid[0].schema)), codec, wire, rewritten)
-        schemas: list[Schema] = []
-        for part in parts:  # alternatives may differ on the tool's side only
-            schemas += [part.schema] if part.schema not in schemas else []
+        # alternatives may differ on the tool's side only
+        schemas = list({compact(part.schema): part.schema for part in parts}.values())
         only = schemas[0] if len(schemas) == 1 and "$ref" not in schemas[0] else {"anyOf": schemas}
         return CompiledPart(place.with_description(only), codec, wire, rewritten)
 

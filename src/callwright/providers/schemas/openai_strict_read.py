@@ -49,7 +49,10 @@ def make_nullable(schema: Schema) -> Schema:
 
 def are_ambiguous(parts: Sequence[CompiledPart]) -> bool:
     """Whether a value could be both a rewritten value of one branch and a plain one of another."""
-    return any(one.rewritten & (other.wire - other.rewritten) for one in parts for other in parts if one is not other)
+    # no kind is both in one branch, so that these are two
+    rewritten = frozenset[str]().union(*(part.rewritten for part in parts))
+    plain = frozenset[str]().union(*(part.wire - part.rewritten for part in parts))
+    return bool(rewritten & plain)
 
 
 _FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"))
