@@ -110,6 +110,16 @@ def test_tools_are_given_by_pattern_and_never_in_part(locations: Locations) -> N
     assert problem.startswith(f"{file}:4: ") and "does not have Bash(git log *)" in problem
 
 
+def test_misspelt_tools_of_an_agent_are_named(locations: Locations) -> None:
+    fields = "tools: Raed, Bash, LSP\ndisallowedTools: WebFech, mcp__mail"
+    file = write_agent(locations.project, GOOD.replace("tools: Read, Grep", fields))
+    ((_,), problems) = project_agents(locations)
+    assert problems == (
+        f"{file}:4: the agent does not have Raed: there is no such tool; did you mean Read?",
+        f"{file}:5: WebFech takes no tool away: there is no such tool; did you mean WebFetch?",
+    )
+
+
 def test_unused_fields_are_named_and_lost_limits_refused(locations: Locations) -> None:
     file = write_agent(locations.project, GOOD.replace("model:", "memory: user\ncolor: red\nmodel:"))
     ((_,), problems) = project_agents(locations)

@@ -85,6 +85,23 @@ def test_instructions_that_are_not_read_are_named(locations: Locations) -> None:
     assert problem.endswith("bytes or more; the model gets the first 32768")
 
 
+def test_instructions_that_are_no_utf8_text_are_named(locations: Locations) -> None:
+    file = locations.project / "AGENTS.md"
+    file.write_bytes("Le café".encode("latin-1"))
+    assert list(unread_instructions(locations)) == [
+        f"{file} is not UTF-8 text, and the model does not get some of its characters; save it as UTF-8"
+    ]
+    file.write_text("x" * (32 * 1024 - 1) + "é", encoding="utf-8")  # cut inside of a character
+    (told,) = unread_instructions(locations)
+    assert told.startswith("the instructions have 32769 bytes or more")
+
+
+def test_folder_in_the_place_of_instructions_is_named(locations: Locations) -> None:
+    (locations.project / "AGENTS.md").mkdir()
+    (told,) = unread_instructions(locations)
+    assert told.startswith(f"{locations.project / 'AGENTS.md'} is not read: it is a folder")
+
+
 def test_instructions_that_lie_elsewhere_are_named(locations: Locations, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(locations.project.parent))
     other = locations.project.parent / "notes.md"

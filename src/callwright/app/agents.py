@@ -17,7 +17,7 @@ from callwright.app.skills.grants import OWN_MODEL
 from callwright.core.errors import ToolError, UsageError
 from callwright.core.json import hash_text, read_object
 from callwright.core.spec import ToolSpec
-from callwright.policy.tool_names import canonical, identities, names_tool
+from callwright.policy.tool_names import canonical, find_misspelt_tool, identities, names_tool
 from callwright.skills.fields import FieldReader, SkillProblem
 from callwright.skills.skill import check_hooks, read_inside, split_front_matter
 from callwright.system.paths import resolve_links
@@ -244,7 +244,7 @@ def _read_agent(file: Path, scope: AgentScope, problems: list[SkillProblem]) -> 
     problems += [problem for problem in fields.problems if problem.fatal]
     if fields.broken:
         return None
-    unused = _find_unused(document, definition.tools or ())
+    unused = _find_unused(document, definition)
     problems += [SkillProblem(file, document.lines[name], text, fatal=False) for name, text in unused]
     return definition
 
@@ -259,7 +259,7 @@ def _check_limits(fields: FieldReader) -> None:
         fields.add_error("isolation", "isolation is not kept here, the agent works in your files; remove it to agree")
 
 
-def _find_unused(document: "FrontMatter", tools: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _find_unused(document: "FrontMatter", definition: AgentDefinition) -> Iterator[tuple[str, str]]:
     """Yield the fields that other programs read and that have no effect here, each with a text for the user."""
     for name, value in document.fields.items():
         if name in _UNUSED_FIELDS or (name == "permissionMode" and value not in (None, "default", "plan")):
@@ -267,14 +267,19 @@ def _find_unused(document: "FrontMatter", tools: Iterable[str]) -> Iterator[tupl
     description = document.fields.get("description")
     if isinstance(description, str) and len(description.strip()) > _MAX_DESCRIPTION:
         yield "description", f"the model sees the first {_MAX_DESCRIPTION} characters of the description"
-    for rule in tools:
+    for rule in definition.tools or ():
         yield from (("tools", f"the agent {text}") for text in _describe_part(rule))
+    for rule in definition.without:
+        if near := find_misspelt_tool(_without_specifier(rule)):
+            yield "disallowedTools", f"{rule} takes no tool away: there is no such tool; did you mean {near}?"
 
 
 def _describe_part(rule: str) -> Iterator[str]:
-    """Yield why an agent does not have a tool that its definition gives in part."""
+    """Yield why an agent does not have a tool that its definition misspells or gives in part."""
     name = _without_specifier(rule)
-    if name != rule and canonical(name) != "agent":  # which no agent has
+    if near := find_misspelt_tool(name):
+        yield f"does not have {rule}: there is no such tool; did you mean {near}?"
+    elif name != rule and canonical(name) != "agent":  # which no agent has
         yield f"does not have {rule}: a tool belongs to it as a whole or not; write {name}"
 
 

@@ -5,12 +5,12 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from callwright.app.permissions import OWN_TOOLS, condition_fault
+from callwright.app.permissions import condition_fault
 from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.core.json import FrozenDict
 from callwright.hooks.shell.config import EVENTS, ShellHook, parse_shell_hooks
-from callwright.policy.tool_names import is_known
+from callwright.policy.tool_names import OTHER_TOOLS, is_known
 
 _NONE: Mapping[str, Any] = FrozenDict()
 _MATCHED = {
@@ -68,9 +68,9 @@ def _describe_unknown_tools(hook: ShellHook) -> Iterator[str]:
     if not EVENTS[hook.event].tool or hook.broken or hook.matcher.strip() in ("", "*"):
         return
     listed = hook.matcher_names
-    known = {name.casefold(): name for name in (*OWN_TOOLS, *_COMMON_TOOLS)}
+    known = {name.casefold(): name for name in (*OTHER_TOOLS.values(), *_COMMON_TOOLS)}
     for name in sorted(listed) if isinstance(listed, frozenset) else ():
-        near = [] if name in known or is_known(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
+        near = [] if is_known(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
         if near:
             yield f"{hook}: there is no tool {name!r} for its matcher {hook.matcher!r}; did you mean {known[near[0]]}?"
 

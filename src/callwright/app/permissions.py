@@ -164,12 +164,6 @@ class HookAllows(Policy):
         return Allow("a hook allowed it", "hook") if mark in allowed else None
 
 
-OWN_TOOLS = (
-    "ask_followup_question bash_kill bash_output cat delete delete_file execute_bash job_kill job_output KillBash"
-    " KillShell move move_file read_output remove_file rename rename_file run_code save_file search_content TaskOutput"
-    " TaskStop tool_search url_fetch write_todos"
-).split()
-"""Names and aliases of the command's tools that are not in the families of common tools; rules may name them too."""
 _FIELDS = frozenset({"rule", "match", "not_match"})
 _KINDS: tuple[RuleKind, ...] = ("deny", "ask", "allow")
 
@@ -198,7 +192,7 @@ def load_rules(
     entries = [entry for layer in settings.layers for entry in _entries(layer)]
     rules = (*(rule for rule, _ in entries), *given)
     failed = [problem for rule, fields in entries for problem in _examples(rule, fields, here)]
-    return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules, OWN_TOOLS), *failed))
+    return LoadedRules(tuple(dict.fromkeys(rules)), (*check_rules(rules), *failed))
 
 
 def withheld_rules(locations: Locations, *, trusted: bool) -> tuple[Rule, ...]:

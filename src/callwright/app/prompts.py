@@ -132,8 +132,12 @@ def unread_instructions(locations: Locations, hidden: Hidden | None = None) -> I
             yield f"{folder} is not read; import the rules with @ in AGENTS.md or CLAUDE.md"
     if (size := sum(len(_read_bytes(file).strip()) for file, _, _ in files)) > _MAX_BYTES:
         yield f"the instructions have {size} bytes or more; the model gets the first {_MAX_BYTES}"
+    for folder, name in _instruction_folders(locations):
+        yield f"{folder / name} is not read: it is a folder; write the instructions in a file of this name"
     for file, kind, _ in files:
         text = _read_text(file)
+        if not _is_utf8(_read_bytes(file)[:_MAX_BYTES]):
+            yield f"{file} is not UTF-8 text, and the model does not get some of its characters; save it as UTF-8"
         if remove_hidden(text) != text:
             yield f"{file} has invisible characters, which the model does not get; remove them"
         own = next(
@@ -171,6 +175,20 @@ def _project_files(locations: Locations) -> Iterator[tuple[Path, Path]]:
         for file in (found, folder / _LOCAL_NAME):
             if file is not None and file.is_file():
                 yield folder, file
+
+
+def _instruction_folders(locations: Locations) -> Iterator[tuple[Path, str]]:
+    for folder in dict.fromkeys((locations.home, locations.project, locations.cwd)):
+        yield from ((folder, name) for name in _NAMES if (folder / name).is_dir())
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # the limit may have cut a character
+        return error.reason == "unexpected end of data" and len(data) == _MAX_BYTES
+    return True
 
 
 def _imports(file: Path, root: Path, withheld: Hidden | None) -> list[Path]:

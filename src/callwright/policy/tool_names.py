@@ -79,6 +79,15 @@ _RULE_NAMES = {
     "deleteresource": "DeleteResource",
 }
 """The usual spelling of a family in rules."""
+OTHER_TOOLS = {
+    name.casefold().replace("_", ""): name
+    for name in (
+        "ask_followup_question bash_kill bash_output cat delete delete_file execute_bash job_kill job_output KillBash"
+        " KillShell move move_file read_output remove_file rename rename_file run_code save_file search_content"
+        " TaskOutput TaskStop tool_search url_fetch write_todos"
+    ).split()
+}
+"""Our tools and aliases of them that belong to no family, in the compared spelling; each has rules of its own."""
 _NEAR = 0.75
 _OTHER_GROUPS = words("agent ask plan skill todo")  # of tools that rules name one by one
 
@@ -95,9 +104,9 @@ def canonical(name: str) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a rule's tool name is a common tool of coding agents, an MCP tool, a group or a glob."""
+    """Whether a rule's tool name is one of ours, a common tool of coding agents, an MCP tool, a group or a glob."""
     found = canonical(name)
-    return found in _FAMILIES or found.startswith(("mcp__", "group:")) or "*" in found
+    return found in _FAMILIES or found in OTHER_TOOLS or found.startswith(("mcp__", "group:")) or "*" in found
 
 
 @lru_cache(maxsize=1024)
@@ -110,10 +119,15 @@ def nearest_name(name: str, tools: frozenset[str] = frozenset()) -> str:
     """
     from difflib import get_close_matches  # most rules name tools that exist
 
-    known = _FAMILY_OF | {canonical(tool): tool for tool in sorted(tools)}
+    known = _FAMILY_OF | OTHER_TOOLS | {canonical(tool): tool for tool in sorted(tools)}
     known.pop("ls")  # near to any short name, such as LSP
     near = next(iter(get_close_matches(canonical(name), known, n=1, cutoff=_NEAR)), "")
     return _RULE_NAMES.get(known[near], known[near]) if near else ""
+
+
+def find_misspelt_tool(name: str) -> str:
+    """Return what an unknown name probably means; empty for a known tool and for one that is near to none."""
+    return "" if is_known(name) else nearest_name(name)
 
 
 def is_group(name: str) -> bool:
