@@ -92,6 +92,14 @@ def _judge(line: str, folder: Path, *deny: str) -> Decision:
         "readarray x <<< 'rm -rf /'; $x",
         "read <<< 'rm -rf /'; $REPLY",
         "IFS=,; x=rm,-rf,/; $x",
+        "rm${IFS}-rf${IFS}/",
+        "printf -v x %s r m; $x -rf /",
+        "x=rm; x+=' -rf /'; x+=$(true); $x",
+        # what begins as nothing
+        'for i in rm -rf /; do set -- "$@" "$i"; done; "$@"',
+        'while ls; do set -- "$@" /; done; set -- rm -rf "$@"; "$@"',
+        'for i in rm -rf /; do x="$x $i"; done; $x',
+        'for i in rm -rf /; do x=("${x[@]}" "$i"); done; "${x[@]}"',
         # lines that commands read from a redirect around them
         "while read x; do $x; done <<< 'rm -rf /'",
         'while read -r x; do eval "$x"; done <<E\nls\nrm -rf /\nE',
@@ -200,6 +208,12 @@ _PROGRAMS = "git node npm python3 ruby go cargo java docker kubectl helm make cm
         "cp -r $a/$b c",
         "IFS=,; x=a,b; echo $x",
         'while read -r f; do echo "$f"; done <<< "$a"',
+        "while read -r c; do $c; done <<< 'make test'",
+        "printf; make",
+        'mapfile -t x < names; echo "${x[@]}"',
+        'for f in a b; do set -- "$@" "$f"; done; pytest "$@"',
+        'PATH="$PATH:/opt/bin"; make',
+        "export PATH=$PATH:/opt/bin && $TOOL a",
         "while read -r a b; do cp $a $b; done <<E\n" + "".join(f"x{n} y{n}\n" for n in range(200)) + "E",
         'cd "$a" && rm -rf build *.o ./dist/*',
         "cd $a && find . -name '*.pyc' -delete",
@@ -223,7 +237,10 @@ _FIVE = "".join(f"(a={n}); (b={n}); (c={n}); (d={n}); " for n in range(5))
     [
         (_FIVE + "$a $b $c $d", True),
         (_FIVE + 'eval "$a $b $c $d"', True),
+        (_FIVE + 'sh -c "ls $a $b $c $d"', True),
         (_FIVE + "env $a $b $c $d", True),
+        ("while read -r x; do $x; done <<E\n" + "ls\n" * 100 + "touch x\nE", True),
+        ("while read -r x; do $x; done <<E\n" + "ls\n" * 100 + "E", False),
         (_FIVE + "echo $a $b $c $d", False),
         (_FIVE + "$a $b $c; " * 20, True),  # each of them has few enough combinations
         (_FIVE + "eval 'echo $a $b $c $d'", False),

@@ -73,7 +73,7 @@ def _set_joined(
         return
     own = join is not None or any(names_variable(text, name) for text in parts)
     found: list[_Value] = []
-    for old in before if own else ():
+    for old in before or [()] if own else ():
         added = tuple([fill_own(text, name, old, lambda text: may_combine(len(text), findings)) for text in parts])
         found.append(join(old, added) if join else added)
         if not may_combine(sum(map(len, found[-1])), findings):
@@ -163,8 +163,7 @@ def set_parameters(texts: Sequence[str], findings: Findings) -> None:
     parts = tuple([_QUOTES.sub("", text) for text in texts])
     before = findings.joined.get(PARAMETERS, [])
     findings.add_value(PARAMETERS, *parts)
-    if any("$" in text for text in parts):
-        _set_joined(PARAMETERS, parts, before, findings)
+    _set_joined(PARAMETERS, parts, before, findings)
 
 
 def _shift_parameters(texts: Sequence[str], _: Sequence[str], findings: Findings) -> None:

@@ -182,11 +182,11 @@ def _read_value(name: str, elements: Sequence[str], found: re.Match[str]) -> str
 
 
 def fill_own(text: str, name: str, value: Sequence[str], may_fill: _MayFill) -> str:
-    """Fill one variable with a value: in `x="$x y"` what it held before."""
+    """Fill one variable with a value: in `x="$x y"` what it held before, which may be nothing."""
 
     def fill(found: re.Match[str]) -> str:
         own = _recorded_name(found[1] or found[2]) == name
-        return _fill_variable(found, {name: value}.get, may_fill) if own else found[0]
+        return _fill_variable(found, {name: value or ("",)}.get, may_fill) if own else found[0]
 
     return _VARIABLE.sub(fill, text)
 
