@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_common_mistakes_are_reported(write: Write, body: str, fields: tuple[str
     with pytest.raises(AssertionError) as caught:
         check_skill(folder)
     assert message in str(caught.value)
+
+
+def test_links_that_are_not_closed_are_passed_in_linear_time(write: Write) -> None:
+    folder = write("notes", "[a](" * 30_000)
+    began = process_time()
+    check_skill(folder)
+    assert process_time() - began < 5  # each searched to the end takes minutes
 
 
 def test_folder_without_skill_is_reported(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from callwright.skills.skill import (
 )
 
 _MAX_LINES = 500
-_LINK = re.compile(r"\]\(\s*<?([^)\s>#]+)[^)]*\)")
+_LINK = re.compile(r"\]\(\s{0,9}<?([^)\s>#]{1,1000}+)[^)]{0,1000}\)")
 _NOT_A_FILE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|/|#")
 
 
