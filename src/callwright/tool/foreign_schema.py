@@ -16,14 +16,13 @@ from callwright.core.errors import UsageError
 from callwright.core.json import JsonObject
 from callwright.system.subprocesses import run_child
 from callwright.tool import schema_worker
-from callwright.tool.schema_cost import SchemaCost, count_nodes
+from callwright.tool.schema_cost import MOST_EVALUATIONS, SchemaCost, count_nodes
 from callwright.tool.schema_drafts import to_current_draft
 from callwright.tool.schema_tool import explain_errors, find_mismatch
 from callwright.tool.threads import threads
 
 MOST_ON_LOOP = 1_000
 _MOST_NODES_ON_LOOP = 5_000
-_MOST_EVALUATIONS = 200_000
 _MOST_ANSWER_BYTES = 1 << 20
 _SECONDS = 5.0
 _TOO_LARGE = "arguments: too large or too deeply nested for the schema; send less at once"
@@ -84,7 +83,7 @@ class ForeignSchema:
             return self.check_small(value)
         if self._cost.linear:
             return await threads.run(self.check_small, value)
-        if await threads.run(lambda: self._cost.count(value, most=_MOST_EVALUATIONS)) > _MOST_EVALUATIONS:
+        if await threads.run(lambda: self._cost.count(value, most=MOST_EVALUATIONS)) > MOST_EVALUATIONS:
             return _TOO_LARGE
         return await self._check_in_process(value)
 

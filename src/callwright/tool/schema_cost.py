@@ -15,8 +15,10 @@ from callwright.core.json import compact, follow_pointer
 
 Schema: TypeAlias = Mapping[str, Any]
 
-MOST_EVALUATIONS = 10_000
-"""How many subschemas may apply to one value."""
+MOST_EVALUATIONS = 200_000
+"""How many subschemas may be evaluated to validate one value with everything inside it."""
+_MOST_EXPANSION = 10_000
+"""How many subschemas may apply to one value itself."""
 _MOST_PARTS = 50_000
 _MOST_DEPTH = 200
 _LINEAR_SIZE = 100
@@ -123,8 +125,8 @@ class SchemaCost:
                 continue
             size, by_field, by_item = self._expand(part, expanded, 0)
             largest, fields, items = max(largest, size), max(fields, by_field), max(items, by_item)
-        if largest > MOST_EVALUATIONS:
-            raise UsageError(f"{self._about}: its schema expands to more than {MOST_EVALUATIONS:,} parts for one value")
+        if largest > _MOST_EXPANSION:
+            raise UsageError(f"{self._about}: its schema expands to more than {_MOST_EXPANSION:,} parts for one value")
         plain = all(part.plain for part in self._parts.values())
         self.linear = plain and largest <= _LINEAR_SIZE and max(fields, items) <= 1
 
@@ -210,7 +212,7 @@ class SchemaCost:
         known[key] = (-1, 0, 0)
         part = self._part(schema)
         counts = [(1, *part.visits), *(self._expand(branch, known, depth + 1) for branch in part.branches)]
-        size, fields, items = (min(sum(column), MOST_EVALUATIONS + 1) for column in zip(*counts, strict=True))
+        size, fields, items = (min(sum(column), _MOST_EXPANSION + 1) for column in zip(*counts, strict=True))
         known[key] = size, fields, items
         return known[key]
 

@@ -13,14 +13,13 @@ from callwright.core.spec import ACCESSES_FORM, ToolSpec
 from callwright.tool.arguments import as_text, clip_value, from_text, join_path, show_value
 from callwright.tool.base import ToolContext
 from callwright.tool.render import exhaust, settle
-from callwright.tool.schema_cost import SchemaCost
+from callwright.tool.schema_cost import MOST_EVALUATIONS, SchemaCost
 from callwright.tool.schema_worker import make_validator
 from callwright.tool.threads import threads
 
 Handler: TypeAlias = Callable[..., object | Awaitable[object]]
 """Takes the arguments as a dict and, if it has a second parameter, the `ToolContext`; sync or async."""
 _SHOWN_ERRORS = 8
-_MOST_EVALUATIONS = 200_000
 _MOST_EXPLAINED = 10_000
 
 
@@ -138,7 +137,7 @@ def find_mismatch(validator: Any, cost: SchemaCost, value: object) -> str:
         cost: Of the same schema.
         value: Plain JSON.
     """
-    if not cost.linear and cost.count(value, most=_MOST_EVALUATIONS) > _MOST_EVALUATIONS:
+    if not cost.linear and cost.count(value, most=MOST_EVALUATIONS) > MOST_EVALUATIONS:
         return "arguments: too large or too deeply nested for the tool's schema; send less at once"
     if validator.is_valid(value):
         return ""
