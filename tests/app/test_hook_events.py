@@ -433,7 +433,15 @@ def test_hook_whose_matcher_never_matches_is_named(locations: Locations) -> None
 
 
 def test_tool_that_a_matcher_misspells_is_named(locations: Locations) -> None:
-    matchers = ("Bsh", "Edit|Wriet", "KillShel", "Bash|mcp__x__y|delete", "NotebookEdit|LSP|cat", "Bsh.*", "*")
+    matchers = (
+        "Bsh",
+        "Edit|Wriet",
+        "KillShel",
+        "Bash|mcp__x__y|delete",
+        "NotebookEdit|LSP|cat|CronDelete|TaskList",
+        "Bsh.*",
+        "*",
+    )
     hooks = {"PreToolUse": [{"matcher": each, "hooks": [{"command": f"check {each}"}]} for each in matchers]}
     settings = load_settings(locations, trusted=False, given=[json.dumps({"hooks": hooks})])
     _, problems = read_hooks(settings)

@@ -38,6 +38,8 @@ def test_unknown_tool_in_an_allow_rule_is_reported() -> None:
     )
     # tools of other programs in their settings, and servers that are not connected yet
     assert _problems(allow=["LSP", "SlashCommand", "mcp__x__y", "mcp__x", "group:shop", "deploy"]) == {}
+    others = ["CronDelete", "TeamDelete", "TaskList", "ReadMcpResourceTool", "ListMcpResourcesTool", "REPL"]
+    assert _problems(allow=others, tools=("delete", "TaskStop")) == {}
 
 
 def test_unknown_tool_that_was_typed_is_always_reported() -> None:

@@ -10,7 +10,7 @@ from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.core.json import FrozenDict
 from callwright.hooks.shell.config import EVENTS, ShellHook, parse_shell_hooks
-from callwright.policy.tool_names import OTHER_TOOLS, is_known
+from callwright.policy.tool_names import OTHER_TOOLS, is_known, is_of_others
 
 _NONE: Mapping[str, Any] = FrozenDict()
 _MATCHED = {
@@ -70,7 +70,7 @@ def _describe_unknown_tools(hook: ShellHook) -> Iterator[str]:
     listed = hook.matcher_names
     known = {name.casefold(): name for name in (*OTHER_TOOLS.values(), *_COMMON_TOOLS)}
     for name in sorted(listed) if isinstance(listed, frozenset) else ():
-        near = [] if is_known(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
+        near = [] if is_known(name) or is_of_others(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
         if near:
             yield f"{hook}: there is no tool {name!r} for its matcher {hook.matcher!r}; did you mean {known[near[0]]}?"
 

@@ -89,6 +89,11 @@ OTHER_TOOLS = {
 }
 """Our tools and aliases of them that belong to no family, in the compared spelling; each has rules of its own."""
 _NEAR = 0.75
+_TOOLS_OF_OTHERS = words(
+    "croncreate crondelete cronlist listmcpresources lsp powershell readmcpresource repl slashcommand taskcreate"
+    " taskget tasklist taskupdate teamcreate teamdelete"
+)
+"""Tools that have no counterpart here, of programs whose settings we read too."""
 _OTHER_GROUPS = words("agent ask plan skill todo")  # of tools that rules name one by one
 
 
@@ -109,6 +114,11 @@ def is_known(name: str) -> bool:
     return found in _FAMILIES or found in OTHER_TOOLS or found.startswith(("mcp__", "group:")) or "*" in found
 
 
+def is_of_others(name: str) -> bool:
+    """Whether only other programs have a tool of this name, so that it is not a misspelt one of ours."""
+    return canonical(name).removesuffix("tool") in _TOOLS_OF_OTHERS
+
+
 @lru_cache(maxsize=1024)
 def nearest_name(name: str, tools: frozenset[str] = frozenset()) -> str:
     """Return the name that a rule about an unknown tool probably means; empty if none is near.
@@ -119,8 +129,10 @@ def nearest_name(name: str, tools: frozenset[str] = frozenset()) -> str:
     """
     from difflib import get_close_matches  # most rules name tools that exist
 
+    if is_of_others(name):
+        return ""
     known = _FAMILY_OF | OTHER_TOOLS | {canonical(tool): tool for tool in sorted(tools)}
-    known.pop("ls")  # near to any short name, such as LSP
+    known.pop("ls")  # near to any short name
     near = next(iter(get_close_matches(canonical(name), known, n=1, cutoff=_NEAR)), "")
     return _RULE_NAMES.get(known[near], known[near]) if near else ""
 
