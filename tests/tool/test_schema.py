@@ -805,6 +805,14 @@ def test_hand_written_schema_is_unchanged() -> None:
             made.bind(bad)
 
 
+def test_fault_of_a_schema_is_named_with_its_place() -> None:
+    spec = ToolSpec("act", "Act.", {"type": "object", "properties": {"x": {"type": "strng"}}})
+    with pytest.raises(
+        UsageError, match=r'act: input_schema is not a JSON Schema: properties\.x\.type: "strng" is not'
+    ):
+        SchemaTool(spec, print)
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -15,6 +15,7 @@ PATTERN_LIMITS = {"backtrack_limit": 10_000, "size_limit": 1 << 20, "dfa_size_li
 """Limits of one pattern: steps back, and bytes of its compiled form."""
 _MEMORY_BYTES = 512 << 20
 _SHOWN_ERRORS = 8
+_PLACE_CHARS = 200
 
 
 def main() -> None:
@@ -53,7 +54,7 @@ def make_validator(schema: "Any", *, bounded: bool = True) -> "Any":
         bounded: Whether its patterns have limits, because another program wrote it.
 
     Raises:
-        ValueError: It is not a valid JSON Schema; the message is one line.
+        ValueError: It is not a valid JSON Schema; the message is one line, with the place of the fault.
     """
     import jsonschema_rs
 
@@ -61,7 +62,8 @@ def make_validator(schema: "Any", *, bounded: bool = True) -> "Any":
     try:
         return jsonschema_rs.validator_for(schema, retriever=_retrieve_nothing, **options)
     except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
-        raise ValueError(str(error).splitlines()[0]) from error
+        place = ".".join(map(str, getattr(error, "instance_path", ())))[:_PLACE_CHARS]
+        raise ValueError(": ".join(filter(None, (place, str(error).splitlines()[0])))) from error
 
 
 def _retrieve_nothing(uri: str) -> "NoReturn":
