@@ -8,11 +8,10 @@ from os import PathLike
 from pathlib import Path
 
 from callwright.skills.fields import SkillProblem
-from callwright.skills.skill import Kind, Scope, Skill, read_skill
+from callwright.skills.skill import SKILL_FILE, Kind, Scope, Skill, read_skill
 from callwright.system.paths import is_trusted_repository, resolve_links, trusted_owners
 
 FOLDERS = (".callwright", ".agents", ".claude")
-_FILE = "SKILL.md"
 _MAX_FILES = 1_000  # per folder: a start must not depend on how much was put there
 _MAX_COMMAND_DEPTH = 4
 _MAX_SLASHES = 6
@@ -189,8 +188,8 @@ def _folders_to_repository_root(cwd: Path, home: Path) -> list[Path]:
 
 def _read_folder(place: _SkillFolder, problems: list[SkillProblem]) -> Iterator[Skill]:
     for name, file in _files(place, problems):
-        if file.name != _FILE and place.kind == "skill":
-            problems.append(SkillProblem(file, 1, f"the file must be named {_FILE}; rename it"))
+        if file.name != SKILL_FILE and place.kind == "skill":
+            problems.append(SkillProblem(file, 1, f"the file must be named {SKILL_FILE}; rename it"))
             continue
         real = resolve_links(file)
         if place.within is not None and not real.is_relative_to(place.within):
@@ -238,15 +237,15 @@ def _reported(folder: Path, problems: list[SkillProblem]) -> Generator[None, Non
 def _skill_file(folder: Path, problems: list[SkillProblem]) -> Path | None:
     """Return the file that makes a folder a skill, also in the wrong case, which is then reported."""
     with _reported(folder, problems):
-        if (folder / _FILE).is_file():
-            return folder / _FILE
-        return next((file for file in folder.iterdir() if file.name.lower() == _FILE.lower()), None)
+        if (folder / SKILL_FILE).is_file():
+            return folder / SKILL_FILE
+        return next((file for file in folder.iterdir() if file.name.lower() == SKILL_FILE.lower()), None)
     return None
 
 
 def _command_files(folder: Path, prefix: str, depth: int, problems: list[SkillProblem]) -> Iterator[tuple[str, Path]]:
     with _reported(folder, problems):
-        if depth and (folder / _FILE).exists():
+        if depth and (folder / SKILL_FILE).exists():
             return
         for entry in _first_entries(folder, problems):
             if entry.is_dir():

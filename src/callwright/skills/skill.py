@@ -16,6 +16,7 @@ from callwright.system.search.globs import matches
 if TYPE_CHECKING:
     from callwright.skills.frontmatter import YamlValue
 
+SKILL_FILE = "SKILL.md"
 MOST_BYTES = 1 << 20
 _MOST_LISTED = 50
 _MOST_VISITED = 2_000
@@ -71,7 +72,7 @@ def _open(resolved: Path, path: str) -> int:
         raise ToolFailed(f"{path} cannot be read: {error.strerror}") from None
 
 
-def list_files(folder: Path, *, but: str = "SKILL.md") -> tuple[list[str], bool]:
+def list_files(folder: Path, *, but: str = SKILL_FILE) -> tuple[list[str], bool]:
     """Return the first files of a skill in order, and whether there are more; links and hidden files are left out."""
     found: list[str] = []
     visited = 0

@@ -29,7 +29,7 @@ from callwright.providers.base import (
 from callwright.registry.catalog import Toolset
 from callwright.registry.registry import Registry
 from callwright.skills.check import check_skill_file
-from callwright.skills.skill import Skill
+from callwright.skills.skill import SKILL_FILE, Skill
 from callwright.tool.base import Tool
 
 _INVALID_ARGUMENTS: tuple[str | bytes, ...] = (
@@ -221,9 +221,6 @@ def _fingerprint(folder: str | os.PathLike[str] | None) -> dict[str, str]:
     return found
 
 
-_FILE = "SKILL.md"
-
-
 def check_skill(folder: str | PathLike[str]) -> Skill:
     """Check that a skill follows the open standard; return the skill.
 
@@ -237,9 +234,9 @@ def check_skill(folder: str | PathLike[str]) -> Skill:
         AssertionError: The skill has problems, listed by line.
     """
     root = Path(folder).resolve()
-    root = root.parent if root.name == _FILE and root.is_file() else root
-    file = root / _FILE
-    assert file.is_file(), f"{root} contains no {_FILE} (the name is case-sensitive)"
+    root = root.parent if root.name == SKILL_FILE and root.is_file() else root
+    file = root / SKILL_FILE
+    assert file.is_file(), f"{root} contains no {SKILL_FILE} (the name is case-sensitive)"
     skill, problems = check_skill_file(file)
     assert not problems, "\n".join(map(str, problems))
     assert skill is not None

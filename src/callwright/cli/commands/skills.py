@@ -11,8 +11,8 @@ from callwright.cli.render.text import print_json, print_notice, print_text
 from callwright.core.errors import UsageError
 from callwright.skills import SkillProblem, Skills
 from callwright.skills.check import check_agent, check_body, check_skill_file
+from callwright.skills.skill import SKILL_FILE
 
-_FILE = "SKILL.md"
 _DESCRIPTION = """\
 Lists and checks skills. Skills of a project may request allow rules (allowed-tools) and models; they get them only
 after you trust the folder (callwright trust shows what it requests). Your own skills get what they request."""
@@ -82,7 +82,7 @@ def _check_folders(folders: Sequence[Path]) -> tuple[int, list[SkillProblem]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = [folder / _FILE] if (folder / _FILE).is_file() else sorted(folder.glob(f"*/{_FILE}"))
+    found = [folder / SKILL_FILE] if (folder / SKILL_FILE).is_file() else sorted(folder.glob(f"*/{SKILL_FILE}"))
     if not found:
-        raise UsageError(f"{folder} contains no file {_FILE} (case matters), nor a folder with one")
+        raise UsageError(f"{folder} contains no file {SKILL_FILE} (case matters), nor a folder with one")
     return found
