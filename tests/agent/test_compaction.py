@@ -11,7 +11,7 @@ from callwright import Completed, Effect, Executor, Registry, ToolCall, tool
 from callwright.agent import Agent, Compaction, Done, Prices, Requests, RunLimits, Stopped
 from callwright.agent.compaction import SUMMARY_PROMPT, drop_outputs, estimate_message_tokens, find_tail_start
 from callwright.clip import Outputs, find_output_ids
-from callwright.core.content import Output, Text
+from callwright.core.content import File, Output, Text
 from callwright.core.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from callwright.policy import AllowEverything
 from callwright.providers.base import MessageDone, ModelEvent, ModelRequest, ProviderError, TextDelta
@@ -61,6 +61,13 @@ def agent_with(model: Talkative, plan: Compaction, store: MemoryStore | SqliteSt
         compaction=plan,
         requests=Requests(clock=FakeClock()),
     )
+
+
+def test_file_that_is_text_counts_as_text() -> None:
+    texts = [UserMessage((part,)) for part in (Text("x" * 90_000), File(b"x" * 90_000, "text/csv", "a.csv"))]
+    assert len(set(map(estimate_message_tokens, texts))) == 1
+    drawn = UserMessage((File(b"%PDF" + b"x" * 90_000, "application/pdf"),))
+    assert estimate_message_tokens(drawn) < estimate_message_tokens(texts[0])
 
 
 async def test_long_conversation_is_summarised_and_continues() -> None:

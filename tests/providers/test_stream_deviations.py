@@ -432,6 +432,17 @@ def test_chat_content_that_is_one_part_is_read(tools: EncodedTools):
     assert (message.text, message.stop) == ("hi", "end")
 
 
+@pytest.mark.parametrize("field", ["images", "content"])
+def test_chat_image_of_the_model_is_named(field: str, tools: EncodedTools):
+    images = [
+        {"type": "image_url", "image_url": {"url": url}} for url in ("data:image/webp;base64,AA", "https://a.b/c")
+    ]
+    message = _message(ChatDraft(tools), [_delta(**{field: images}, end="stop")])
+    assert message.text == (
+        "[an image: image/webp, which cannot be shown here][an image: of unknown type, which cannot be shown here]"
+    )
+
+
 async def test_values_nested_too_deep_are_an_error(tools: EncodedTools):
     nested: Any = "x"
     for _ in range(2_000):

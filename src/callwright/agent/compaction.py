@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from callwright.clip import READER, Outputs, clip_text
 from callwright.core._fast import frozen, replace
 from callwright.core.calls import Completed, Failed, ToolCall
-from callwright.core.content import Output, Part, Text, tokens_for
+from callwright.core.content import Output, Part, Text, text_of_file, tokens_for
 from callwright.core.errors import UsageError
 from callwright.core.messages import (
     AssistantMessage,
@@ -50,10 +50,13 @@ def estimate_message_tokens(message: Message) -> int:
 
 
 def count_content_chars(content: str | tuple[Part, ...]) -> int:
-    """Count characters; an image or a file counts as many as its tokens are worth."""
-    if isinstance(content, str):
-        return len(content)
-    return sum(len(part.text) if isinstance(part, Text) else _IMAGE_CHARS for part in content)
+    """Count characters; an image or a file that is no text counts as many as its tokens are worth."""
+    return len(content) if isinstance(content, str) else sum(map(_count_part_chars, content))
+
+
+def _count_part_chars(part: Part) -> int:
+    text = part.text if isinstance(part, Text) else text_of_file(part)
+    return _IMAGE_CHARS if text is None else len(text)
 
 
 def _count_text_chars(part: Text | Thinking) -> int:

@@ -1,6 +1,7 @@
 """Reading of Chat Completions responses: the standard, and the deviations of compatible servers."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Literal, cast
@@ -42,6 +43,7 @@ _FAILED = ("error", "network_error", "insufficient_system_resource", "abort", "a
 _REASONING = ("reasoning_content", "reasoning")
 """Field names for reasoning; the standard has none."""
 _GROWING = ("text", "summary", "data", "signature")
+_IMAGE_TYPE = re.compile(r"data:(image/[a-z0-9.+-]{1,40})[;,]")
 _OPEN = "<think>"
 _CLOSE = "</think>"
 
@@ -179,6 +181,8 @@ class ChatDraft:
                 self._add_detail(cast("Chunk", detail))
         self._refused = self._refused or bool(delta.get("refusal"))
         events += self._add_content(delta.get("content") or delta.get("refusal"))
+        if isinstance(delta.get("images"), list):  # as OpenRouter sends what a model has drawn
+            events += self._add_content(delta["images"])
         named_before = False
         for piece in _call_pieces(delta):
             if isinstance(piece, dict):
@@ -291,11 +295,18 @@ def _call_pieces(delta: Chunk) -> list[Any]:
 
 
 def _text_in(part: Chunk) -> str:
-    """Return the text of a content part; Mistral nests that of its thinking."""
+    """Return the text of a content part, of an image a description; Mistral nests that of its thinking."""
+    if part.get("type") == "image_url":
+        return f"[an image: {_find_image_type(get_object(part, 'image_url').get('url'))}, which cannot be shown here]"
     found = part.get("text") or part.get("thinking") or part.get("reasoning") or ""
     if isinstance(found, list):
         return "".join(_text_in(cast("Chunk", each)) for each in cast("list[Any]", found) if isinstance(each, dict))
     return found if isinstance(found, str) else ""
+
+
+def _find_image_type(url: object) -> str:
+    found = _IMAGE_TYPE.match(url) if isinstance(url, str) else None
+    return found[1] if found else "of unknown type"
 
 
 class _ThinkTags:
