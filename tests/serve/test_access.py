@@ -172,6 +172,23 @@ async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.M
             assert "<mine>" in await say(one, "mine")
 
 
+async def test_sessions_of_one_program_do_not_share_state() -> None:
+    registry = Registry(swap)
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    async with (
+        listen(gateway, HttpOptions(port=0, token="")) as (url, _),
+        httpx2.AsyncClient(timeout=LONG_SECONDS) as client,  # which returns its cookie in both of them
+    ):
+        opened = [await client.post(url, json=HELLO, headers=ACCEPT) for _ in range(2)]
+        sessions = [{**ACCEPT, "Mcp-Session-Id": each.headers["mcp-session-id"]} for each in opened]
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        for headers, text, last in ((sessions[0], "a", ""), (sessions[1], "b", ""), (sessions[0], "c", "a")):
+            await client.post(url, json=ready, headers=headers)
+            params = {"name": "swap", "arguments": {"text": text}}
+            request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+            assert f"<{last}>" in (await client.post(url, json=request, headers=headers)).text
+
+
 async def test_call_goes_on_with_answers_of_a_client_that_declares_nothing_more() -> None:
     runs: list[str] = []
 
@@ -275,15 +292,32 @@ def is_cancelled(call: SuspendableCall[None]) -> bool:
         return True
 
 
-async def test_calls_are_suspended_while_expired_ones_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_are_suspended_while_others_make_room() -> None:
     suspended = SuspendedCalls()
-    old = [suspend("old") for _ in range(65)]
-    expired = [await suspended.keep(each, "b" if number else "a") for number, each in enumerate(old)]
-    monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
-    tokens = await asyncio.gather(*(suspended.keep(suspend("new"), "b") for _ in range(2)))
-    assert all(suspended.take(token, "old") is None for token in expired) and all(map(is_cancelled, old))
-    assert suspended.take(tokens[1], "new") is not None
+    old = [suspend("old") for _ in range(64)]
+    waiting = [await suspended.keep(each, "one") for each in old]
+    tokens = await asyncio.gather(*(suspended.keep(suspend("new"), "one") for _ in range(2)))
+    assert [suspended.take(token, "old") for token in waiting[:2]] == [None, None] and all(map(is_cancelled, old[:2]))
+    assert not any(map(is_cancelled, old[2:]))
+    new = [suspended.take(token, "new") for token in tokens]
+    assert None not in new
     await suspended.stop()
+    assert all(map(is_cancelled, old))
+    for call in new:
+        if call is not None:
+            await call.stop()
+
+
+async def test_call_whose_client_does_not_come_back_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspended, late, taken = SuspendedCalls(), suspend("late"), suspend("taken")
+    monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", 0.02)
+    first, second = await suspended.keep(late, "one"), await suspended.keep(taken, "one")
+    assert suspended.take(second, "taken") is taken
+    async with asyncio.timeout(LONG_SECONDS):
+        while not is_cancelled(late):  # noqa: ASYNC110 - nobody is told
+            await asyncio.sleep(0.01)
+    assert suspended.take(first, "late") is None and not is_cancelled(taken)
+    await taken.stop()
 
 
 async def test_suspended_calls_of_one_client_displace_only_its_own() -> None:

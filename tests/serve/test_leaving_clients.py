@@ -258,7 +258,7 @@ async def test_calls_that_make_room_end_though_the_client_leaves(monkeypatch: py
     for number in range(3):
         await suspended.keep(old(number), "one")
     await asyncio.sleep(0)
-    monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", -1.0)
+    monkeypatch.setattr("callwright.serve.call._MAX_OF_CLIENT", 1)
     new = suspend("new")
     keeping = asyncio.create_task(suspended.keep(new, "one"))
     await asyncio.sleep(0)
@@ -269,7 +269,6 @@ async def test_calls_that_make_room_end_though_the_client_leaves(monkeypatch: py
     async with asyncio.timeout(LONG_SECONDS):
         while len(ended) < 3:  # noqa: ASYNC110 - each is a task of its own
             await asyncio.sleep(0)
-    monkeypatch.setattr("callwright.serve.call._WAIT_SECONDS", 900.0)
     monkeypatch.setattr("callwright.serve.call._MAX_SUSPENDED", 1)
     last = suspend("last")
     await suspended.keep(last, "one")  # the one that was not told has left its place

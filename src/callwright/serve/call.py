@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import secrets
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -144,10 +143,13 @@ class SuspendableCall(Generic[Found]):
 
 
 class SuspendedCalls:
-    """Calls that wait for the answers of their client. A client with too many loses its own oldest, and no other's."""
+    """Calls that wait for the answers of their client, for some time.
+
+    A client with too many loses its own oldest, and no other's.
+    """
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[float, str, SuspendableCall[Any]]] = {}
+        self._calls: dict[str, tuple[str, SuspendableCall[Any], asyncio.TimerHandle]] = {}
 
     async def keep(self, call: SuspendableCall[Any], owner: str) -> str:
         """Store a call; returns the token to resume it with.
@@ -159,22 +161,22 @@ class SuspendedCalls:
         Raises:
             MCPError: Too many calls of other clients wait; this one is cancelled.
         """
-        now = time.monotonic()
-        stale = [key for key, (stamp, _, _) in self._calls.items() if now - stamp > _WAIT_SECONDS]
-        own = [key for key, (_, whose, _) in self._calls.items() if whose == owner and key not in stale]
-        stale += own[: max(len(own) + 1 - _MAX_OF_CLIENT, 0)]
+        own = [key for key, (whose, _, _) in self._calls.items() if whose == owner]
         # all at once, and before anything is awaited: meanwhile others are kept and taken
-        ended = [self._calls.pop(key)[2] for key in stale]
+        ended = [self._pop(key) for key in own[: max(len(own) + 1 - _MAX_OF_CLIENT, 0)]]
         token = secrets.token_urlsafe(24)  # must not be guessable: it resumes the call
         full = len(self._calls) >= _MAX_SUSPENDED
         if full:
             ended.append(call)
         else:
-            self._calls[token] = (now, owner, call)
+            # by a timer: what its tool holds, such as a place among those that run at once, must not wait for others
+            timer = asyncio.get_running_loop().call_later(_WAIT_SECONDS, self._expire, token)
+            self._calls[token] = (owner, call, timer)
         try:
             await _stop_all(ended)
         except asyncio.CancelledError:  # the client has gone, and nobody else knows the token
-            self._calls.pop(token, None)
+            if token in self._calls:
+                self._pop(token)
             raise
         if full:
             raise MCPError(types.INTERNAL_ERROR, f"{_MAX_SUSPENDED} calls wait for answers, the limit; try again later")
@@ -183,16 +185,19 @@ class SuspendedCalls:
     def take(self, token: str, about: object) -> SuspendableCall[Any] | None:
         """Return the call stored under this token, once, and only for the same request."""
         kept = self._calls.get(token)
-        if kept is None or kept[2].about != about:
-            return None
-        del self._calls[token]
-        return kept[2]
+        return None if kept is None or kept[1].about != about else self._pop(token)
+
+    def _pop(self, token: str) -> SuspendableCall[Any]:
+        _, call, timer = self._calls.pop(token)
+        timer.cancel()
+        return call
+
+    def _expire(self, token: str) -> None:
+        self._pop(token).cancel()
 
     async def stop(self) -> None:
         """Cancel all of them."""
-        kept = [call for _, _, call in self._calls.values()]
-        self._calls.clear()
-        await _stop_all(kept)
+        await _stop_all([self._pop(token) for token in list(self._calls)])
 
 
 async def _stop_all(calls: Sequence[SuspendableCall[Any]]) -> None:
