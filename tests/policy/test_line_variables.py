@@ -108,6 +108,9 @@ def _judge(line: str, folder: Path, *deny: str) -> Decision:
         "{ { read x; $x; } > log; } <<E\nrm -rf /\nE",
         "{ bash; } <<E\nrm -rf /\nE",
         "if bash; then ls; fi <<< 'rm -rf /'",
+        "(bash) <<< 'rm -rf /'",
+        "{ read x; $x; } <<< 'rm -rf /'",
+        "for i in 1 2; do bash; done <<< 'rm -rf /' > log",
     ],
 )
 def test_removal_of_the_root_that_variables_hold_is_denied(line: str, tmp_path: Path) -> None:

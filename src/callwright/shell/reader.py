@@ -348,7 +348,11 @@ class WordReader:
             doubt = "" if operator in (">&-", "<&-") else "a redirect has no target"
             return Redirects(present=True, doubt=doubt), ()
         self._check_descriptors(operator, descriptor, words[0].text)
-        return self._read_target(operator, words[0]), tuple(words[1:])
+        target = self._read_target(operator, words[0])
+        if operator == "<" and self.source.endswith(b"<<", 0, node.start_byte):
+            # behind some compound commands the parser does not know <<<, and takes its end for a redirect
+            target = target._replace(stdin_texts=(words[0].text,))
+        return target, tuple(words[1:])
 
     def _check_descriptors(self, operator: str, descriptor: str, target: str) -> None:
         """Object to an input that takes the place of an output: `2< x > /dev/stderr` opens x again, to write to it."""
