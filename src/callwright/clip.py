@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ _SAME_CHARS = 100
 _SHORTEST_PART = 400
 """A text part is not cut shorter than this, which would leave little beside the note."""
 READER = "read_output"
+_MOST_KEPT_BYTES = 1 << 30
 _output = make_constructor(Output)  # what was cut was checked before
 
 
@@ -67,11 +69,16 @@ class Outputs:
     """The whole outputs of one executor, in a folder that only this user can read.
 
     Args:
-        folder: Where to keep them; by default a temporary folder that is removed together with this object.
+        folder: Where to keep them; by default a temporary folder that is removed together with this object, and that
+            holds no more than a gibibyte: the oldest outputs make room.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = folder
+        self._temporary = folder is None
+        self._kept: deque[tuple[Path, int]] = deque()
+        """The files of a temporary folder and their sizes, the oldest first."""
+        self._kept_bytes = 0
         self._reader: Tool | None = None
         self._lock = threading.Lock()
 
@@ -95,16 +102,29 @@ class Outputs:
         Raises:
             OSError: It cannot be stored.
         """
-        output_id = os.urandom(8).hex()
+        output_id, data = os.urandom(8).hex(), text.encode("utf-8", errors="surrogatepass")
         path = self._path(output_id)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogatepass") as file:
-                file.write(text)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
         except OSError:
             path.unlink(missing_ok=True)  # a part of it would be taken for the whole
             raise
+        if self._temporary:
+            self._make_room(path, len(data))
         return output_id
+
+    def _make_room(self, added: "Path", size: int) -> None:
+        """Remove the oldest outputs beyond a total size: a server would fill the disk before it ends."""
+        with self._lock:
+            self._kept.append((added, size))
+            self._kept_bytes += size
+            while self._kept_bytes > _MOST_KEPT_BYTES and len(self._kept) > 1:
+                path, size = self._kept.popleft()
+                self._kept_bytes -= size
+                with suppress(OSError):  # removed by someone else
+                    path.unlink()
 
     def read(self, output_id: str, offset: int = 0, limit: int = 20_000) -> str:
         """Read part of a stored output.

@@ -72,6 +72,19 @@ async def test_cut_output_can_be_read_back() -> None:
     assert whole == LONG[:50_000]
 
 
+def test_old_outputs_make_room_in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.clip._MOST_KEPT_BYTES", 10_000)
+    outputs, owned = Outputs(), Outputs(tmp_path)
+    ids = [outputs.keep(f"{number} " + "é" * 1_000) for number in range(20)]
+    assert outputs.load(ids[0]) is None and len(list(outputs.folder.iterdir())) == 4
+    assert [(outputs.load(each) or "")[:2] for each in ids[-4:]] == ["16", "17", "18", "19"]
+    long = outputs.keep("x" * 20_000)  # the last one stays, however long it is
+    assert len(outputs.load(long) or "") == 20_000 and len(list(outputs.folder.iterdir())) == 1
+    for number in range(20):
+        owned.keep(f"{number} " + "é" * 1_000)
+    assert len(list(tmp_path.iterdir())) == 20  # what is in a folder of the caller is the caller's
+
+
 async def test_cut_read_back_names_the_file() -> None:
     outputs = Outputs()
     executor = Executor(Registry(outputs.reader()), outputs=outputs)
