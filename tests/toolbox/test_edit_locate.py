@@ -305,3 +305,9 @@ def test_miss_in_a_large_file_is_explained_in_little_memory():
         assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
     finally:
         tracemalloc.stop()
+
+
+def test_long_text_among_lines_that_repeat_is_refused_without_comparing_each_place():
+    text, old = "  }\n" * 20_000, " }\n" * 1_000 + "  }\n"
+    with pytest.raises(ToolFailed, match="except for whitespace it occurs at more than 199 places"):
+        locate(text, old, "x\n")

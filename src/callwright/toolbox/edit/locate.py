@@ -136,6 +136,8 @@ def _doubt_indent_style(text: str, old: str, new: str) -> None:
 
 _NUMBERED = re.compile(r" *([0-9]{1,9})(?:\t|→)")
 _SHOWN_PLACES = 10
+_MOST_COMPARED_LINES = 200_000
+"""Of all the places where old_string may be meant; comparing them takes about a second."""
 _MARK = "\ufeff"  # the byte order mark belongs to the file, whether or not the model copied it
 
 
@@ -288,14 +290,30 @@ def _explain(region: Region, typos: Sequence[Typo]) -> _Explanation | None:
 
 
 def _find_alike(file: Sequence[str], copied: Sequence[str]) -> list[int]:
-    """Return where the lines agree without whitespace and typography: no typo changes more than these."""
-    wanted = [_skeleton(line) for line in copied]
-    anchor = next((index for index, line in enumerate(wanted) if line), None)
-    if anchor is None:
+    """Return where the lines agree without whitespace and typography: no typo changes more than these.
+
+    Raises:
+        ToolFailed: At too many places for a look at each.
+    """
+    wanted = "\n".join(map(_skeleton, copied))
+    if not wanted.strip("\n"):
         return []
-    skeletons = [_skeleton(line) for line in file]
-    starts = (at - anchor for at, line in enumerate(skeletons) if line == wanted[anchor])
-    return [at for at in starts if at >= 0 and skeletons[at : at + len(wanted)] == wanted]
+    # as texts: comparing lists of lines at each place would take the product of both lengths
+    plain = "\n".join(["", *map(_skeleton, file), ""])
+    most = max(_SHOWN_PLACES, _MOST_COMPARED_LINES // len(copied))
+    starts = find_all(plain, f"\n{wanted}\n", most + 1)
+    lines: list[int] = []
+    line = counted = 0
+    for start in starts:
+        line, counted = line + plain.count("\n", counted, start), start
+        lines.append(line)
+    if len(lines) > most:
+        places = _list_lines([line + 1 for line in lines[:_SHOWN_PLACES]])
+        raise ToolFailed(
+            f"old_string does not occur exactly; except for whitespace it occurs at more than {most} places ({places} "
+            "and more); copy the one you mean exactly, with more lines around it"
+        )
+    return lines
 
 
 def _skeleton(line: str) -> str:
