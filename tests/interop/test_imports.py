@@ -233,6 +233,10 @@ async def test_imported_images_stay_images() -> None:
         """Take a photo."""
         return ["a dot", BinaryContent(b"png", media_type="image/png")]
 
+    def pair() -> tuple[str, BinaryContent]:
+        """Take a photo."""
+        return "a dot", BinaryContent(b"png", media_type="image/png")
+
     def snapshot() -> tuple[list[dict[str, str]], None]:
         """Take a photo."""
         data = base64.b64encode(b"png").decode()
@@ -244,6 +248,7 @@ async def test_imported_images_stay_images() -> None:
     chain = StructuredTool.from_function(snapshot, response_format="content_and_artifact")
     lists = [
         await interop.from_pydantic_ai(PydanticTool(photo)),
+        await interop.from_pydantic_ai(PydanticTool(pair)),
         interop.from_langchain(chain),
         interop.from_openai_agents(FunctionTool("shoot", "Take a photo.", {"type": "object", "properties": {}}, shoot)),
     ]

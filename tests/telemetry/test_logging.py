@@ -146,6 +146,13 @@ def test_formatter_writes_any_record_with_exception() -> None:
     assert "ValueError: [redacted]" in written["exception"]
 
 
+def test_formatter_writes_json_for_numbers_that_are_none() -> None:
+    record = logging.makeLogRecord({"msg": "slow", "rate": float("nan"), "wait": float("inf"), "seconds": 1.23456789})
+    written = JsonLines().format(record)
+    assert "NaN" not in written and "Infinity" not in written
+    assert json.loads(written).items() >= {"rate": "nan", "wait": "inf", "seconds": 1.234568}.items()
+
+
 async def test_log_to_file_is_written_and_closed(tmp_path: Path) -> None:
     log = log_to(tmp_path / "events.jsonl")
     await agent_with(log, "hi").run("go")

@@ -264,7 +264,7 @@ def _decode_result(value: Any) -> object:
     if isinstance(value, ToolReturn):
         more: Any = value.content or ()
         return make_output([*_decode_parts(value.return_value), *_decode_parts(more)], value.metadata)
-    items: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    items = cast("list[Any]", [*value] if isinstance(value, (list, tuple)) else [value])
     return (
         make_output(_decode_parts(items))
         if any(isinstance(item, BinaryContent) for item in items)

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
@@ -177,7 +178,7 @@ class JsonLines(logging.Formatter):
 
     def _plain(self, value: object) -> object:
         if isinstance(value, float):
-            return round(value, 6)
+            return round(value, 6) if isfinite(value) else str(value)  # JSON has no NaN
         if value is None or isinstance(value, (bool, int)):
             return value
         return self._clean(value if isinstance(value, str) else str(value))
