@@ -172,6 +172,20 @@ async def test_clients_without_sessions_do_not_share_state(monkeypatch: pytest.M
             assert "<mine>" in await say(one, "mine")
 
 
+async def test_client_without_session_keeps_its_state_with_its_cookie() -> None:
+    registry = Registry(swap)
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    headers = {**ACCEPT, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "swap"}
+    async with (
+        listen(gateway, HttpOptions(port=0, token="")) as (url, _),
+        httpx2.AsyncClient(timeout=LONG_SECONDS) as client,
+    ):
+        for text, last in (("a", ""), ("b", "a"), ("c", "b")):
+            assert f"<{last}>" in (await client.post(url, json=modern_call(text), headers=headers)).text
+        client.cookies.clear()
+        assert "<>" in (await client.post(url, json=modern_call("d"), headers=headers)).text
+
+
 async def test_sessions_of_one_program_do_not_share_state() -> None:
     registry = Registry(swap)
     gateway = Gateway(registry, Executor(registry, AllowEverything()))

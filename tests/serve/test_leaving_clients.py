@@ -276,6 +276,30 @@ async def test_calls_that_make_room_end_though_the_client_leaves(monkeypatch: py
         await call.stop()
 
 
+async def test_suspended_call_is_cancelled_once() -> None:
+    cleaning, may_end, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def wait(asker: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaning.set()
+            await may_end.wait()
+            cleaned.set()
+
+    call = SuspendableCall("it", wait, cast("Caller", None))
+    await asyncio.sleep(0)
+    call.cancel()
+    await wait_for(cleaning)
+    stopping = [asyncio.create_task(call.stop()) for _ in range(2)]
+    await asyncio.sleep(0)
+    stopping[0].cancel()  # who waits for its end may leave too
+    await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.wait_for(stopping[1], LONG_SECONDS)
+    assert cleaned.is_set()
+
+
 class Notes:
     """Something that is kept for a client."""
 

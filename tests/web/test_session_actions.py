@@ -1,18 +1,24 @@
 """Requests that act on sessions: what they refuse, and what they leave as it was."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 from tests.web.conftest import Serve, Served
 from tests.web.test_sessions import answer, call, done, fill, open_question, pause, say
 
 from callwright import Agent, Registry, SqliteStore
 from callwright.app.live import LiveAgent
+from callwright.app.locations import Locations
 from callwright.core.messages import UserMessage
+from callwright.sessions import SessionError
 from callwright.sessions.records import Asked, OpenQuestions, Said
 from callwright.testing import ScriptedProvider
 from callwright.toolbox import Write
+from callwright.web.hub import Hub
 
 
 async def list_ids(web: Served) -> list[str]:
@@ -161,3 +167,34 @@ async def test_title_is_not_longer_than_a_line(serve: Serve) -> None:
         await fill(web, 1)
         assert (await web.post("/api/rename", {"session": "s", "title": "t" * 5_000})).status == 200
         assert (await web.get("/api/session?id=s")).data["title"] == "t" * 200
+
+
+async def test_problem_of_the_session_file_is_told_once(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callwright.web.hub._POLL_SECONDS", 0.0)
+    locations = Locations.of(project, home=tmp_path / "home")
+    locations.sessions.parent.mkdir(parents=True)
+    locations.sessions.touch()
+    looks, failing = list[int](), ["it is away", "", "it is away", "it is full"]
+
+    async def look(store: object) -> str:
+        looks.append(len(looks))
+        fault = failing[min(len(looks) // 5, 3)]
+        if fault:
+            raise SessionError(fault)
+        return ""
+
+    monkeypatch.setattr(SqliteStore, "version", look)
+    hub, told = Hub(locations, "1"), list[str]()
+    stream = hub.stream()
+    await anext(stream)
+    await hub.open()
+    await until(lambda: len(looks) > 25)
+    hub.publish({"type": "end"})
+    while "end" not in told:
+        events = json.loads((await anext(stream)).removeprefix(b"data: "))
+        told += [each.get("text") or each["type"] for each in events]
+    assert told == ["it is away", "it is away", "it is full", "end"]
+    await stream.aclose()
+    await hub.aclose()
