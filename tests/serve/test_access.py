@@ -111,6 +111,24 @@ async def test_slow_bodies_are_cut_off(
         await close_stream(writer)
 
 
+async def test_long_call_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tool
+    async def swap(text: str) -> str:
+        """Take longer than a request may."""
+        await asyncio.sleep(float(text))
+        return "done"
+
+    registry = Registry(swap)
+    gateway = Gateway(registry, Executor(registry, AllowEverything()))
+    headers = {**ACCEPT, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "swap"}
+    async with listen(gateway, HttpOptions(port=0, token="")) as (url, _):
+        for seconds in ("0", "0.3"):  # the first loads what the second needs
+            async with httpx2.AsyncClient(timeout=LONG_SECONDS) as client:
+                assert "done" in (await client.post(url, json=modern_call(seconds), headers=headers)).text
+            for name in ("header_seconds", "body_seconds"):
+                monkeypatch.setattr(TimedProtocol, name, 0.2)
+
+
 async def test_sessions_are_capped_with_an_error() -> None:
     registry = Registry()
     gateway = Gateway(registry, Executor(registry, AllowEverything()))
