@@ -136,3 +136,19 @@ def test_long_rulers_and_numbers_are_contents_like_others(mark: str) -> None:
         assert find_slip(name, content, "before\n") is None
         assert find_edit_slip(name, "x", content) is None
     assert find_elision(f"{mark * 40}\n######## ... existing code ... ########\n") is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("f.py", "<<<<<<< a\n"),
+        ("f.py", "<<<<<<< a\n=======\n"),
+        ("f.py", "<<<<< SEARCH\n=====\n"),
+        ("f.md", "```py\n"),
+        ("f.md", "`"),
+        ("f.c", "/* "),
+    ],
+)
+def test_what_begins_very_often_and_never_ends_is_read_once(name: str, line: str):
+    # in quadratic time this takes many seconds, in which the whole process stands still
+    assert find_slip(name, line * (150_000 // len(line)) + "&") is None

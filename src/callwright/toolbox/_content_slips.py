@@ -1,7 +1,8 @@
 """Contents that a model did not mean as the content of a file: fenced, numbered, abbreviated, escaped, a diff."""
 
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from json import loads
 from pathlib import PurePath
@@ -19,6 +20,8 @@ _PROGRAMS = frozenset(
 _SHELLS = frozenset({".sh", ".bash", ".zsh"})
 
 _FENCE = re.compile(r"(?P<mark>`{3,}|~{3,})[^`\n]*\n")
+_FENCE_BEGIN = re.compile(r"`{3,20}|~{3,20}")
+_FENCE_END = re.compile(r"(?:`{3,20}|~{3,20})[ \t]*")
 _ANY_NUMBER = re.compile(r"[ \t]*(?:L|\[)?([0-9]{1,9})(?:[\t→│:.)\]|]|-(?=\D)|[ ]{2,})")
 _NUMBER = re.compile(r"[ \t]*([0-9]{1,9})(?:[\t→│]|[ ]*\|(?!\|)| ?:(?= |$))")
 _COLON_NUMBER = re.compile(r"[ \t]*[0-9]+ ?:")
@@ -55,9 +58,11 @@ _ELISION = re.compile(
 _DIFF = re.compile(
     r"(?:diff --git |--- \S.*\n\+\+\+ \S.*\n@@ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|\*\*\* Begin Patch\n)"
 )
-_BLOCKS = re.compile(
-    r"^<{5,} ?SEARCH\n.*^={5,}\n.*^>{5,} ?REPLACE|^<{7} \S.*^={7}$.*^>{7} \S", re.MULTILINE | re.DOTALL
+_BLOCKS = tuple(
+    tuple(map(re.compile, marks))
+    for marks in ((r"<{5,} ?SEARCH$", r"={5,}$", r">{5,} ?REPLACE"), (r"<{7} \S", r"={7}$", r">{7} \S"))
 )
+"""What lines begin with, one after the other, in an edit and in a merge conflict."""
 _WEAK_ELISION = re.compile(
     r"(?:[ \t]*(?:\#+|//+|/\*+|--+|<!--|\{/\*)[ \t]*"
     rf"(?:\.\.\.|…|(?:the[ ])?(?:existing|previous|remaining)[ ](?:styles|jsx|fields|rules|props|{_WHOLE})|"
@@ -225,9 +230,17 @@ def _find_diff(suffix: str, content: str) -> str | None:
 
 
 def _find_blocks(suffix: str, content: str) -> str | None:
-    if suffix in _DIFFS or suffix in _MARKDOWN or not _BLOCKS.search(content):
+    if suffix in _DIFFS or suffix in _MARKDOWN or not any(_have_in_order(content, marks) for marks in _BLOCKS):
         return None
     return "it holds the marks of a diff or of a merge conflict; send the whole new content, or change a part with edit"
+
+
+def _have_in_order(content: str, marks: Sequence[re.Pattern[str]]) -> bool:
+    """Tell whether lines match these patterns, in their order; one pattern for all would take cubic time."""
+    found = 0
+    for line in content.split("\n"):
+        found += found < len(marks) and marks[found].match(line) is not None
+    return found == len(marks)
 
 
 def _find_marks(suffix: str, content: str) -> str | None:
@@ -268,7 +281,10 @@ def _find_entities(suffix: str, content: str) -> str | None:
         return None
     if suffix in _PHP and "?>" in content:  # a page follows
         return None
-    if _ENTITIES.search(_QUOTED.sub("", _COMMENTS.sub("", content))):
+    closed, end, rest = content.rpartition("*/")
+    # no comment ends in the rest: for each that begins there, all of it would be read in vain
+    code = _COMMENTS.sub("", closed + end + rest.replace("/*", "/+"))
+    if _ENTITIES.search(_QUOTED.sub("", code)):
         return "operators are written as in HTML (&lt; &gt; &amp;); write the characters < > & themselves"
     return None
 
@@ -287,7 +303,28 @@ def _explain_elision(line: str) -> str:
 
 def _without_fences(text: str) -> str:
     """Drop fenced blocks: a manual may show an abbreviated program."""
-    return re.sub(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = text.split("\n")
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        if _FENCE_END.fullmatch(line):
+            ends.setdefault(line.rstrip(" \t"), []).append(number)
+    kept: list[str] = []
+    number = 0
+    while number < len(lines):
+        end = _find_end(lines[number], number, ends)
+        kept.append(lines[number] if end == number else "")
+        number = end + 1
+    return "\n".join(kept)
+
+
+def _find_end(line: str, number: int, ends: Mapping[str, Sequence[int]]) -> int:
+    """Return the line that ends the fence which a line begins; the line itself if there is no such fence."""
+    begun = _FENCE_BEGIN.match(line)
+    for size in range(len(begun[0]) if begun else 0, 2, -1):
+        later = ends.get(line[:size], ())
+        if (place := bisect_right(later, number)) < len(later):
+            return later[place]
+    return number
 
 
 _CHECKS: Sequence[_Check] = (
