@@ -46,6 +46,7 @@ def test_checkout_of_a_file_asks(line: str, tmp_path: Path) -> None:
         "git switch -c new && cat a",
         "cat a && git merge x",
         "git diff && cat a",
+        "git stash list && cat a",
         "git add a && cat a",
         "git commit -m x && touch b",
         "git checkout main",
