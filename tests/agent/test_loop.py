@@ -121,6 +121,20 @@ async def test_turn_limit_is_a_result() -> None:
     assert isinstance(same, Stopped) and same.kind == "turns", "not that it went round in circles as well"
 
 
+async def test_calls_are_limited_and_a_whole_message_of_them_runs() -> None:
+    pair = AssistantMessage((adding("a", 1), adding("b", 2)), "calls")
+    with ScriptedProvider(pair, AssistantMessage((adding("c", 3), adding("d", 4)), "calls"), "no") as provider:
+        agent = Agent(provider, [add], limits=RunLimits(calls=3))
+        result = await agent.run("go", session="s")
+        assert isinstance(result, Stopped) and result.kind == "calls"
+        assert result.reason == "the limit of 3 calls is reached: 4 were made"
+        outcomes = [each.call.id for message in await agent.messages("s") for each in getattr(message, "outcomes", ())]
+        assert outcomes == ["a", "b", "c", "d"]
+        assert isinstance(await agent.resume("s"), Done)
+    with pytest.raises(UsageError, match=r"RunLimits.calls.*-1"):
+        RunLimits(calls=-1)
+
+
 async def test_tokens_and_money_are_limited() -> None:
     costly = AssistantMessage((adding(),), "calls", Usage(1000, 500, 100, 50))
     result = await Agent(ScriptedProvider(costly, "no"), [add], limits=RunLimits(tokens=1600)).run("go")

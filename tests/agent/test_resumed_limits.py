@@ -56,6 +56,7 @@ async def approve_until_stopped(path: Path, provider: ScriptedProvider, limits: 
     ("limits", "name", "kind", "resumes"),
     [
         (RunLimits(turns=3), "change", "turns", 3),
+        (RunLimits(calls=3), "change", "calls", 3),
         (RunLimits(tokens=300), "change", "tokens", 3),
         (RunLimits(money=0.0003, prices=Prices(1, 0)), "change", "money", 3),
         (RunLimits(money=0.0003, prices=Prices(10, 0), other_prices={"small": Prices(1, 0)}), "change", "money", 3),
@@ -82,6 +83,14 @@ async def test_reached_limit_starts_again_when_resumed(tmp_path: Path) -> None:
         third = await agent.resume("s")
         assert isinstance(third, Stopped) and third.kind == "tokens" and third.turns == 1
         assert isinstance(prompted := await agent.run("a new run", session="s"), Stopped) and prompted.turns == 2
+
+
+async def test_reached_limit_of_calls_starts_again_when_resumed(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "s.db") as store:
+        executor, limits = Executor(Registry(change)), RunLimits(calls=2)
+        agent = Agent(endless("change"), executor=executor, sessions=store, limits=limits, ask=approve_all)
+        assert isinstance(first := await agent.run("go", session="s"), Stopped) and first.kind == "calls"
+        assert isinstance(second := await agent.resume("s"), Stopped) and second.turns == 2
 
 
 async def approve_all(questions: object) -> Answers:

@@ -48,6 +48,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "refusal": "refusal",
     "length": "max_tokens",
     "turns": "max_turn_requests",
+    "calls": "max_turn_requests",
     "tokens": "max_turn_requests",
     "money": "max_turn_requests",
     "seconds": "max_turn_requests",

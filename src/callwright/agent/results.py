@@ -21,6 +21,7 @@ else:
 _NO_OUTPUT: Any = None
 StopKind: TypeAlias = Literal[
     "turns",
+    "calls",
     "tokens",
     "money",
     "seconds",

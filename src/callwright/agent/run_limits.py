@@ -24,6 +24,7 @@ class RunLimits:
 
     Args:
         turns: Model messages.
+        calls: Calls of tools that the model asks for. Those of a message that reaches the limit still run.
         tokens: Input and output tokens of all requests.
         money: Cost of all requests, in the currency of `prices`, which must then be given.
         seconds: Wall-clock time. It also ends a request or a batch of calls that is running.
@@ -46,10 +47,11 @@ class RunLimits:
     invalid_calls: int | None = 8
     prices: Prices | None = None
     other_prices: Mapping[str, Prices] = field(default_factory=FrozenDict)
+    calls: int | None = None
 
     def __post_init__(self) -> None:
         check_number("RunLimits.turns", self.turns, 1, whole=True)
-        for name in ("tokens", "money", "seconds", "same_failures", "same_calls", "invalid_calls"):
+        for name in ("calls", "tokens", "money", "seconds", "same_failures", "same_calls", "invalid_calls"):
             value = getattr(self, name)
             if value is not None:
                 check_number(f"RunLimits.{name}", value, 0, whole=name not in ("money", "seconds"))
@@ -74,6 +76,7 @@ class Spending:
         "_priced",
         "_texts",
         "_unpriced",
+        "calls",
         "cost",
         "deadline",
         "limits",
@@ -84,6 +87,8 @@ class Spending:
     def __init__(self, limits: RunLimits, used_seconds: float = 0.0) -> None:
         self.limits = limits
         self.turns = 0
+        self.calls = 0
+        """Counted only if they are limited."""
         self.cost = 0.0
         """In the currency of the prices; 0 without prices."""
         self._listed = 0.0
@@ -104,8 +109,8 @@ class Spending:
         """In how many turns in a row the calls of a tool had invalid arguments, by tool name."""
         self.repetition: str | None = None
         """What the calls of the last turn repeated too often, described for the result of the run."""
-        self._earlier = (0, 0, 0.0)
-        """Turns, tokens and cost before the run was resumed: they count for limits, not for the result."""
+        self._earlier = (0, 0, 0, 0.0)
+        """Turns, calls, tokens and cost before the run was resumed: they count for limits, not for the result."""
         self._outer: Callable[[Usage, float | None], None] | None = None
         self._around: Spending | None = None
         self._bounded = limits.tokens is not None or limits.money is not None
@@ -154,6 +159,8 @@ class Spending:
     def count_request(self, message: AssistantMessage) -> None:
         """Count a turn, and what its request used."""
         self.turns += 1
+        if self.limits.calls is not None:
+            self.calls += len(message.calls)
         if message.usage is not NO_USAGE or self._priced:
             self.add(message.usage, message.model)
 
@@ -180,7 +187,7 @@ class Spending:
 
     def carry(self, earlier: "Spending") -> None:
         """Count what the same run used before it was resumed."""
-        self._earlier = (earlier.turns, earlier.tokens, earlier.cost)
+        self._earlier = (earlier.turns, earlier.calls, earlier.tokens, earlier.cost)
         self._texts, self._counts, self._invalid = earlier._texts, earlier._counts, earlier._invalid  # noqa: SLF001 - its own class
         self._new = earlier._new  # noqa: SLF001 - as above
 
@@ -189,6 +196,8 @@ class Spending:
         match kind:
             case "turns":
                 self.turns = 0
+            case "calls":
+                self.calls = 0
             case "tokens":
                 self._fields = (0, 0, 0, 0)
             case "money":
@@ -212,6 +221,8 @@ class Spending:
         limits = self.limits
         if self.turns + self._earlier[0] >= limits.turns:
             return "turns", f"the limit of {limits.turns} turn{'' if limits.turns == 1 else 's'} is reached"
+        if limits.calls is not None and (calls := self.calls + self._earlier[1]) >= limits.calls:
+            return "calls", f"the limit of {limits.calls} calls is reached: {calls} were made"
         if self._bounded and (used_up := self._find_used_up()) is not None:
             return used_up
         if self.deadline is not None and monotonic() >= self.deadline:
@@ -220,7 +231,7 @@ class Spending:
 
     def _find_used_up(self) -> tuple[StopKind, str] | None:
         """Return the limit of tokens or money that is reached, of this run or of one around it."""
-        limits, (_, earlier_tokens, earlier_cost) = self.limits, self._earlier
+        limits, (_, _, earlier_tokens, earlier_cost) = self.limits, self._earlier
         if limits.tokens is not None and (tokens := self.tokens + earlier_tokens) >= limits.tokens:
             return "tokens", f"the limit of {limits.tokens} tokens is reached: {tokens} were used"
         if limits.money is not None and (cost := self.cost + earlier_cost) >= limits.money:

@@ -39,7 +39,7 @@ _said, _began, _outcomes = make_constructor(Said), make_constructor(Began), make
 _GRACE_SECONDS = 30.0
 """How long a store may take to end a write that was cancelled."""
 _NO_IDS: frozenset[str] = frozenset()
-_RESTARTED = ("turns", "tokens", "money", "repeated")
+_RESTARTED = ("turns", "calls", "tokens", "money", "repeated")
 Emit = Callable[[AgentEvent], None]
 
 
@@ -101,9 +101,8 @@ class Transcript:
         earlier, model = Spending(self.spending.limits), ""
         for record in self._run:
             match record:
-                case Said(AssistantMessage(usage=usage, model=model)):
-                    earlier.turns += 1
-                    earlier.add(usage, model)
+                case Said(AssistantMessage(model=model) as message):
+                    earlier.count_request(message)
                 case Said(ToolMessage(outcomes)):
                     earlier.count_outcomes(outcomes)
                 case Compacted(_, usage):  # does not name its model: it was the last one before

@@ -284,6 +284,7 @@ def run_limits(settings: Settings, options: RunOptions, model: str) -> RunLimits
     return RunLimits(
         # 0 turns would be a run that cannot begin, so it means the default
         turns=options.turns or limits.get("turns") or RunLimits().turns,
+        calls=limits.get("calls"),
         tokens=limits.get("tokens"),
         seconds=limits.get("seconds"),
         money=money,

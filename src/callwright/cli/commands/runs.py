@@ -178,7 +178,7 @@ def _print_result(result: Done | Stopped) -> int:
     print_notice(f"stopped: {visible_line(result.reason)}")
     if result.kind == "cancelled":
         return INTERRUPTED
-    return LIMIT if result.kind in ("turns", "tokens", "money", "seconds", "repeated") else ERROR
+    return LIMIT if result.kind in ("turns", "calls", "tokens", "money", "seconds", "repeated") else ERROR
 
 
 async def _list(runs: "Runs", options: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ from callwright.tool.base import Cancellation
 
 _EXIT_CODES = {
     "turns": LIMIT,
+    "calls": LIMIT,
     "tokens": LIMIT,
     "money": LIMIT,
     "seconds": LIMIT,
