@@ -289,7 +289,7 @@ def _add_plain_name(texts: tuple[str, ...], wrapped: tuple[tuple[str, ...], ...]
 
 
 MAX_PROVEN_CHARS = 10_000
-"""A longer line is never proven: a person could not read it before approving it."""
+"""A longer line is never proven: a user could not read it before approving it."""
 MAX_READ_CHARS = 120_000
 """Of a longer line only the beginning and the end are searched for commands."""
 _EDGE_CHARS = 2_500

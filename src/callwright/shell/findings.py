@@ -330,7 +330,7 @@ class Findings:
 
     def add_objection(self, reason: str) -> None:
         """Record why the line is not proven."""
-        if reason and len(self.objections) < 8:  # more than a person reads
+        if reason and len(self.objections) < 8:  # more than a user reads
             self.objections.append(reason)
 
     @property

@@ -124,7 +124,7 @@ class ShellPlan:
     """All accesses of the commands and redirects, without duplicates."""
     verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
-    """The reason for the verdict, shown to a person."""
+    """The reason for the verdict, shown to the user."""
     proven: bool = False
     """Whether the whole line is understood and every word that decides the effect is literal."""
     dangers: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ class Workspace:
     reads: Reads
     """`inside`: reading outside is treated like writing outside; `anywhere`: only writes are restricted."""
     outside: Outside
-    """`refuse`: the tools themselves raise `Unsafe`; `ask`: a policy asks a person first."""
+    """`refuse`: the tools themselves raise `Unsafe`; `ask`: a policy asks the user first."""
     prefix: str = field(repr=False, compare=False)
     """The first root as text, with a slash at its end: turning a `Path` into text costs more than a system call."""
 

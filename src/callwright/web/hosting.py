@@ -155,7 +155,7 @@ class HostedSession:
             return False
         waiting = [self._prompts.get_nowait() for _ in range(self._prompts.qsize())]
         for each in waiting:
-            if isinstance(each, str):  # whoever stops a run does not want the next one to begin
+            if isinstance(each, str):  # a user who stops a run does not want the next one to begin
                 self._report(f"not run, because the run before was stopped: {each}")
             else:
                 self._prompts.put_nowait(each)
@@ -355,6 +355,5 @@ class Hosts:
         """Stop running all sessions."""
         if self._watching is not None:
             self._watching.cancel()
-        await asyncio.gather(
-            *self._ending.values(), *(hosted.aclose() for hosted in self._hosted.values())
-        )  # each may run hooks
+        closing = [hosted.aclose() for hosted in self._hosted.values()]
+        await asyncio.gather(*self._ending.values(), *closing)  # at once: each may run hooks

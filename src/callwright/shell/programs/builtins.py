@@ -165,9 +165,8 @@ def printenv(name: str, arguments: Sequence[Word], folders: Folders) -> Judgemen
     return unknown(f"{named} may be a credential") if named else Judgement(Verdict.READ_ONLY, "it prints a variable")
 
 
-_PS_VALUES = re.compile(
-    r"-[^-oOpCuUgGtqsk]*[oOpCuUgGtqsk]|[^-oOptUkqN]*o|--(?:sort|pid|ppid|user|format)"
-)  # of joined letters, the last one takes the next word
+_PS_VALUES = re.compile(r"-[^-oOpCuUgGtqsk]*[oOpCuUgGtqsk]|[^-oOptUkqN]*o|--(?:sort|pid|ppid|user|format)")
+"""Options whose value is the next word; of joined letters, the last one takes it."""
 
 
 _PS_SELECTS = re.compile(r"-[^-oOpCuUgGtqsk]*[pCuUgGtqs]|--(?:pid|ppid|user)")

@@ -241,9 +241,8 @@ def _to_screen(texts: Sequence[str]) -> bool:
     outputs = [following for flag, following in pairwise(texts) if flag in ("-O", "--output-document")]
     outputs += [text.partition("=")[2] for text in texts if text.startswith("--output-document=")]
     outputs += [text[2:] for text in texts if text.startswith("-O") and len(text) > 2]  # -O-
-    clusters = [
-        text for text in texts if text[:1] == "-" and text[1:2] != "-" and text.endswith("O") and len(text) > 2
-    ]  # -qO
+    # -qO
+    clusters = [text for text in texts if text[:1] == "-" and text[1:2] != "-" and text.endswith("O") and len(text) > 2]
     for text in clusters:
         outputs.append(texts[texts.index(text) + 1] if texts.index(text) + 1 < len(texts) else "")
     outputs += ["-" for text in texts if text.endswith("O-") and text[:1] == "-"]

@@ -373,9 +373,9 @@ def _list_targets(verb: str, words: Sequence[Word], folders: Folders) -> Iterato
 
 def _has_mark(verb: str, text: str, marks: Sequence[str]) -> bool:
     if text.startswith("--"):
-        return text in marks or any(
-            mark.startswith(text.partition("=")[0]) for mark in marks if mark.startswith("--") and len(text) > 2
-        )  # not "--" itself
+        begun = text.partition("=")[0]
+        long = [mark for mark in marks if mark.startswith("--")]
+        return text in marks or (text != "--" and any(mark.startswith(begun) for mark in long))
     if text[:1] != "-":
         return text in marks
     letters = text[1:].partition("m")[0] if verb in _TAKES_MESSAGE else text[1:]
