@@ -1,5 +1,7 @@
 """Parsing takes bounded time, keeps the place of every character, and refuses what bash refuses."""
 
+import time
+
 import pytest
 
 from callwright.shell import analyze, parsing
@@ -15,6 +17,25 @@ def test_characters_beyond_ascii_keep_the_places_of_the_others() -> None:
 def test_line_that_begins_with_an_operator_is_not_bash(line: str) -> None:
     plan = analyze(line, "/w")
     assert not plan.proven and "cannot be parsed" in plan.problem
+
+
+def test_loading_the_parser_does_not_count_as_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = parsing._parser  # pyright: ignore[reportPrivateUsage] - what is slow is loading it
+
+    def load_slowly() -> object:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.05:
+            pass
+        return load()
+
+    monkeypatch.setattr(parsing, "_parser", load_slowly)
+    assert analyze(f"(ls); cat {'x' * 400}", "/w/loading").problem == ""
+
+
+def test_garbage_collection_while_a_line_is_parsed_does_not_make_it_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter((0.0, 10.0))
+    monkeypatch.setattr(parsing, "thread_time", lambda: next(times, 10.0))
+    assert analyze(f"(ls); cat {'x' * 400}", "/w/collecting").problem == ""
 
 
 def test_long_line_that_takes_too_long_to_parse_is_split_roughly(monkeypatch: pytest.MonkeyPatch) -> None:

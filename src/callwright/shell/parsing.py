@@ -42,9 +42,11 @@ def parse_source(source: bytes) -> Node | None:
     if _NO_START.match(source):
         return None
     source = _BEYOND_ASCII.sub(_mask, source)
+    parser = _parser()  # loaded before the time begins
     if len(source) <= SHORT_BYTES:
-        return _parser().parse(source).root_node
-    return _parse_in_time(source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
+        return parser.parse(source).root_node
+    # a second time, because a garbage collection may have taken the time of the first
+    return _parse_in_time(parser, source) or _parse_in_time(parser, source)
 
 
 def _mask(found: re.Match[bytes]) -> bytes:
@@ -57,7 +59,8 @@ def _mask(found: re.Match[bytes]) -> bytes:
     return letter * (len(character) // 2) + b"%" * (len(character) % 2)
 
 
-def _parse_in_time(source: bytes, deadline: float) -> Node | None:
+def _parse_in_time(parser: Parser, source: bytes) -> Node | None:
+    deadline = thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE
     # recovering from errors takes quadratic time, and the parser can only be stopped by ending its input
     late = False
 
@@ -66,7 +69,7 @@ def _parse_in_time(source: bytes, deadline: float) -> Node | None:
         late = late or thread_time() > deadline
         return b"" if late else source[offset : offset + _CHUNK_BYTES]
 
-    root = _parser().parse(read).root_node
+    root = parser.parse(read).root_node
     return None if late else root
 
 
