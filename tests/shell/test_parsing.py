@@ -1,5 +1,6 @@
 """Parsing takes bounded time, keeps the place of every character, and refuses what bash refuses."""
 
+import gc
 import time
 
 import pytest
@@ -32,10 +33,16 @@ def test_loading_the_parser_does_not_count_as_parsing(monkeypatch: pytest.Monkey
     assert analyze(f"(ls); cat {'x' * 400}", "/w/loading").problem == ""
 
 
-def test_garbage_collection_while_a_line_is_parsed_does_not_make_it_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter((0.0, 10.0))
-    monkeypatch.setattr(parsing, "thread_time", lambda: next(times, 10.0))
+def test_no_garbage_is_collected_while_a_line_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    collecting: list[bool] = []
+
+    def look() -> float:
+        collecting.append(gc.isenabled())
+        return 0.0
+
+    monkeypatch.setattr(parsing, "thread_time", look)
     assert analyze(f"(ls); cat {'x' * 400}", "/w/collecting").problem == ""
+    assert len(collecting) > 1 and not any(collecting) and gc.isenabled()
 
 
 def test_long_line_that_takes_too_long_to_parse_is_split_roughly(monkeypatch: pytest.MonkeyPatch) -> None:

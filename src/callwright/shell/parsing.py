@@ -5,6 +5,7 @@ A line that tree-sitter cannot parse is split roughly, so that deny rules still 
 
 from __future__ import annotations
 
+import gc
 import re
 from functools import cache
 from time import thread_time
@@ -45,8 +46,13 @@ def parse_source(source: bytes) -> Node | None:
     parser = _parser()  # loaded before the time begins
     if len(source) <= SHORT_BYTES:
         return parser.parse(source).root_node
-    # a second time, because a garbage collection may have taken the time of the first
-    return _parse_in_time(parser, source) or _parse_in_time(parser, source)
+    collecting = gc.isenabled()
+    gc.disable()  # in a large process a collection takes longer than the line may
+    try:
+        return _parse_in_time(parser, source, thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _mask(found: re.Match[bytes]) -> bytes:
@@ -59,8 +65,7 @@ def _mask(found: re.Match[bytes]) -> bytes:
     return letter * (len(character) // 2) + b"%" * (len(character) % 2)
 
 
-def _parse_in_time(parser: Parser, source: bytes) -> Node | None:
-    deadline = thread_time() + _SECONDS + len(source) * _SECONDS_PER_BYTE
+def _parse_in_time(parser: Parser, source: bytes, deadline: float) -> Node | None:
     # recovering from errors takes quadratic time, and the parser can only be stopped by ending its input
     late = False
 
