@@ -1,7 +1,6 @@
 """Reads the shell hooks of the settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ from callwright.app.settings import Settings
 from callwright.app.settings_file import SettingsLayer
 from callwright.core.json import FrozenDict
 from callwright.hooks.shell.config import EVENTS, ShellHook, parse_shell_hooks
-from callwright.policy.tool_names import OTHER_TOOLS, is_known, is_of_others
+from callwright.policy.tool_names import OTHER_TOOLS, find_near, is_known
 
 _NONE: Mapping[str, Any] = FrozenDict()
 _MATCHED = {
@@ -29,7 +28,6 @@ _COMMON_TOOLS = (
     "Agent AskUserQuestion Bash BashOutput Edit EnterPlanMode ExitPlanMode Glob Grep MultiEdit NotebookEdit Read Skill"
     " Task TodoWrite WebFetch WebSearch Write"
 ).split()
-_NEAR = 0.75
 
 
 def read_hooks(settings: Settings, given: Mapping[str, Any] = _NONE) -> tuple[list[ShellHook], list[str]]:
@@ -70,9 +68,8 @@ def _describe_unknown_tools(hook: ShellHook) -> Iterator[str]:
     listed = hook.matcher_names
     known = {name.casefold(): name for name in (*OTHER_TOOLS.values(), *_COMMON_TOOLS)}
     for name in sorted(listed) if isinstance(listed, frozenset) else ():
-        near = [] if is_known(name) or is_of_others(name) else get_close_matches(name, known, n=1, cutoff=_NEAR)
-        if near:
-            yield f"{hook}: there is no tool {name!r} for its matcher {hook.matcher!r}; did you mean {known[near[0]]}?"
+        if not is_known(name) and (near := find_near(name, known)):
+            yield f"{hook}: there is no tool {name!r} for its matcher {hook.matcher!r}; did you mean {near}?"
 
 
 def _hook_line(layer: SettingsLayer, path: Sequence[str | int]) -> int:

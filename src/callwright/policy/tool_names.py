@@ -127,14 +127,24 @@ def nearest_name(name: str, tools: frozenset[str] = frozenset()) -> str:
         name: The tool of the rule.
         tools: Names of tools that exist beside the common ones.
     """
-    from difflib import get_close_matches  # most rules name tools that exist
-
-    if is_of_others(name):
-        return ""
     known = _FAMILY_OF | OTHER_TOOLS | {canonical(tool): tool for tool in sorted(tools)}
     known.pop("ls")  # near to any short name
-    near = next(iter(get_close_matches(canonical(name), known, n=1, cutoff=_NEAR)), "")
-    return _RULE_NAMES.get(known[near], known[near]) if near else ""
+    near = find_near(canonical(name), known)
+    return _RULE_NAMES.get(near, near)
+
+
+def find_near(name: str, known: Mapping[str, str]) -> str:
+    """Return the tool whose spelling is nearest to a name; empty if none is near, or only other programs have it.
+
+    Args:
+        name: What was written, in the compared spelling.
+        known: Tools by that spelling.
+    """
+    if is_of_others(name):
+        return ""
+    from difflib import get_close_matches  # most names are those of tools that exist
+
+    return next((known[near] for near in get_close_matches(name, known, n=1, cutoff=_NEAR)), "")
 
 
 def find_misspelt_tool(name: str) -> str:
