@@ -48,7 +48,7 @@ async def cancel_once(work: Coroutine[Any, Any, Found]) -> Found:
 
 
 def _retrieve(task: "asyncio.Future[Any]") -> None:
-    """Look at the error of a task that nobody wants, so that asyncio does not report it."""
+    """Look at the error of a task that no caller wants, so that asyncio does not report it."""
     if not task.cancelled():
         task.exception()
 
@@ -174,7 +174,7 @@ class SuspendedCalls:
             self._calls[token] = (owner, call, timer)
         try:
             await _stop_all(ended)
-        except asyncio.CancelledError:  # the client has gone, and nobody else knows the token
+        except asyncio.CancelledError:  # the client has gone, and no other knows the token
             if token in self._calls:
                 self._pop(token)
             raise

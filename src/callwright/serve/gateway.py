@@ -312,7 +312,7 @@ class Gateway:
                     return await self._suspend(suspendable, asked, catalog, caller.key if caller.known else "")
                 # this client cannot show the questions, so the call continues with a no
                 suspendable.reply(asked, decline_all(asked.questions))
-        except BaseException:  # the client has gone, or cannot be told what is asked: nobody would resume the call
+        except BaseException:  # the client has gone, or cannot be told what is asked: no client would resume the call
             await suspendable.stop()
             raise
         return suspendable.result

@@ -133,7 +133,7 @@ class CallFastPath:
         if number in self._running:  # two answers with one id could not be told apart
             self._refuse(number, types.INVALID_REQUEST, f"a call with the id {number!r} is running")
             return True
-        if self._stopping:  # nobody would wait for the end of the call
+        if self._stopping:  # nothing would wait for the end of the call
             self._refuse(number, types.INTERNAL_ERROR, "the server is stopping")
             return True
         if version not in MODERN_PROTOCOL_VERSIONS and (version is not None or not self._initialized):
