@@ -26,7 +26,7 @@ from callwright.acp.permissions import DescribeQuestion, Permissions
 from callwright.acp.requests import Block, EditorPrompt, read_prompt
 from callwright.acp.updates import escape_controls, message_chunk, plan_of, replay_message, thought_chunk
 from callwright.agent.replay import SessionReplay
-from callwright.agent.results import AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
+from callwright.agent.results import LIMIT_KINDS, AgentEvent, Done, ModelRetried, Paused, Result, Stopped, TurnEnded
 from callwright.app.app import App
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
@@ -47,12 +47,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "cancelled": "cancelled",
     "refusal": "refusal",
     "length": "max_tokens",
-    "turns": "max_turn_requests",
-    "calls": "max_turn_requests",
-    "tokens": "max_turn_requests",
-    "money": "max_turn_requests",
-    "seconds": "max_turn_requests",
-    "repeated": "max_turn_requests",
+    **dict.fromkeys(LIMIT_KINDS, "max_turn_requests"),
 }
 _SETTLE_SECONDS = 5.0
 _STEPS_TO_WAKE = 5

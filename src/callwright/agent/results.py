@@ -35,6 +35,8 @@ StopKind: TypeAlias = Literal[
     "output",
     "empty",
 ]
+LIMIT_KINDS: tuple[StopKind, ...] = ("turns", "calls", "tokens", "money", "seconds", "repeated")
+"""The kinds of stop that say that a limit of the run was reached."""
 
 
 @frozen

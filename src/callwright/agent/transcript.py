@@ -8,7 +8,7 @@ from callwright.agent.cancel_watch import CancelWatch
 from callwright.agent.compaction import estimate_message_tokens
 from callwright.agent.handover import Handover
 from callwright.agent.replay import Ending, OpenTurn, SessionReplay, find_outcomes
-from callwright.agent.results import AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
+from callwright.agent.results import LIMIT_KINDS, AgentEvent, Done, Paused, StopKind, Stopped, TurnEnded
 from callwright.agent.run_limits import Spending
 from callwright.clip import find_output_ids
 from callwright.core._fast import make_constructor
@@ -39,7 +39,7 @@ _said, _began, _outcomes = make_constructor(Said), make_constructor(Began), make
 _GRACE_SECONDS = 30.0
 """How long a store may take to end a write that was cancelled."""
 _NO_IDS: frozenset[str] = frozenset()
-_RESTARTED = ("turns", "calls", "tokens", "money", "repeated")
+_RESTARTED = frozenset(LIMIT_KINDS) - {"seconds"}  # which each resume starts again
 Emit = Callable[[AgentEvent], None]
 
 

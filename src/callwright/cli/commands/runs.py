@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from callwright.agent.results import Done, Stopped
+from callwright.agent.results import LIMIT_KINDS, Done, Stopped
 from callwright.app.waiting_runs import STORE_VARIABLE, find_run_store, open_run_store, sign_reply
 from callwright.cli.approval_dialog import dialog_text
 from callwright.cli.commands.worker import add_server_options
@@ -178,7 +178,7 @@ def _print_result(result: Done | Stopped) -> int:
     print_notice(f"stopped: {visible_line(result.reason)}")
     if result.kind == "cancelled":
         return INTERRUPTED
-    return LIMIT if result.kind in ("turns", "calls", "tokens", "money", "seconds", "repeated") else ERROR
+    return LIMIT if result.kind in LIMIT_KINDS else ERROR
 
 
 async def _list(runs: "Runs", options: argparse.Namespace) -> int:

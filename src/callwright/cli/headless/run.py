@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from callwright.agent.replay import SessionReplay
-from callwright.agent.results import AgentEvent, Done, Paused, Result, Stopped
+from callwright.agent.results import LIMIT_KINDS, AgentEvent, Done, Paused, Result, Stopped
 from callwright.app.app import App
 from callwright.app.attachments import Attachments
 from callwright.app.conversation import Conversation
@@ -41,12 +41,7 @@ from callwright.repairs.names import repair_name
 from callwright.tool.base import Cancellation
 
 _EXIT_CODES = {
-    "turns": LIMIT,
-    "calls": LIMIT,
-    "tokens": LIMIT,
-    "money": LIMIT,
-    "seconds": LIMIT,
-    "repeated": LIMIT,
+    **dict.fromkeys(LIMIT_KINDS, LIMIT),
     "halted": DENIED,
     "cancelled": INTERRUPTED,
 }
