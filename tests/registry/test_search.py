@@ -232,8 +232,9 @@ def test_interrupted_search_changes_no_later_one() -> None:
 
     before, interrupted = sys.gettrace(), 0
     for steps_before in range(1, 2_000, 7):
-        index, steps = ToolIndex(SPECS[:6]), steps_before
-        index.add(SPECS[6])
+        index, steps = ToolIndex(SPECS[:1]), steps_before
+        for spec in SPECS[1:7]:
+            index.add(spec)
         try:
             sys.settrace(interrupt_at)
             index.search(query)
@@ -243,6 +244,22 @@ def test_interrupted_search_changes_no_later_one() -> None:
             sys.settrace(before)
         assert index.search(query) == ToolIndex(SPECS[:7]).search(query), steps_before
     assert interrupted > 100
+
+
+def test_replaced_tools_leave_nothing_behind() -> None:
+    def replace_tools() -> int:
+        for spec in SPECS * 20:
+            index.add(replace(spec, description=f"{spec.description} Again."))
+            index.search("list files")
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        index = ToolIndex(SPECS)
+        first = replace_tools()
+        assert replace_tools() < first + 20_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.permutations(SPECS), _QUERIES)

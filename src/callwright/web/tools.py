@@ -280,7 +280,9 @@ class ToolRoutes:
         text = take_text(request, "q")
         app = await self._workspace.app()
         specs = {tool.spec.name: tool.spec for tool in app.agent.registry.snapshot().tools.values()}
-        hits = await asyncio.to_thread(ToolIndex(specs.values()).search, text, 10)
+        hits = await asyncio.to_thread(
+            lambda: ToolIndex(specs.values()).search(text, 10)
+        )  # indexing takes its time too
         tools = [
             {
                 "name": hit.name,

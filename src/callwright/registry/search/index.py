@@ -6,7 +6,7 @@ rarest terms ──► candidates ──► (whole request + best sentence) / 2 
 """
 
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum  # its sum does not depend on the order of a set
@@ -37,8 +37,8 @@ _NAME_SHARE = 0.4
 _CANDIDATES = 50
 _POSTINGS_READ = 1_000
 
-_Scores = dict[IndexedTool, float]
-_Found = Mapping[str, _Scores]
+_Found = dict[str, dict[int, float]]
+"""The impacts of each term, by the place of the tool among the candidates."""
 
 
 def rank(postings: Postings, query: ToolQuery, k: int) -> list[Hit]:
@@ -48,17 +48,22 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[Hit]:
     weights = _weights(postings, chain.from_iterable(query.sentences))
     named = {tool for name in query.names for tool in postings.find_named(name)}
     candidates = named.union(_pick_candidates(postings, weights, max(k, _CANDIDATES)))
-    found = {term: _of_tools(postings.impacts(term), candidates) for term in weights}
-    scores = _score(postings, query, found, weights, candidates)
+    places = {tool: place for place, tool in enumerate(candidates)}
+    found: _Found = {}
+    for term in weights:
+        impacts = postings.impacts(term)
+        found[term] = {places[tool]: impacts[tool] for tool in impacts.keys() & candidates}
+    tools = list(places)
+    scores = _score(postings, query, found, weights, len(tools))
     rarity = {term: postings.rarity(term) for term in found}
-    _boost_phrases(postings, query, found, rarity, scores)
-    scores = _boost_names(postings, rarity, scores, named, k)
-    best = max(scores.values(), default=0.0)
+    _boost_phrases(postings, query, found, rarity, tools, scores)
+    ranked = _boost_names(postings, rarity, tools, scores, named, k)
+    best = max(ranked.values(), default=0.0)
     for tool in named:
-        scores[tool] += best + 1  # above every other score, still ordered among themselves
-    ranked = sorted(scores.items(), key=lambda found: (-found[1], found[0].spec.name))[:k]
-    why = _explain(postings, query, found, [tool for tool, _ in ranked])
-    return [Hit(tool.spec.name, score, why[tool]) for tool, score in ranked]
+        ranked[places[tool]] += best + 1  # above every other score, still ordered among themselves
+    first = sorted(ranked, key=lambda place: (-ranked[place], tools[place].spec.name))[:k]
+    why = _explain(postings, query, found, {place: postings.name_terms(tools[place]) for place in first})
+    return [Hit(tools[place].spec.name, ranked[place], why[place]) for place in first]
 
 
 def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
@@ -77,8 +82,7 @@ def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
 
 def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: int) -> Iterable[IndexedTool]:
     """Pick candidates by the terms of highest weight: common terms cost most to read and tell least."""
-    sums: _Scores = {}
-    floor = 0.0
+    sums: dict[IndexedTool, float] = {}
     unread = max(_POSTINGS_READ, len(postings.tools) // 3)
     for term in sorted(sorted(weights), key=weights.__getitem__, reverse=True):
         weight = weights[term]
@@ -91,41 +95,36 @@ def _pick_candidates(postings: Postings, weights: Mapping[str, float], count: in
                 sums[tool] += weight * impact
             else:
                 sums[tool] = weight * impact
-        if not floor and len(sums) > 3 * count:
-            floor = _nth_highest(sums, count)  # sums only grow: most tools stay below it, and need not be sorted
-    sums = {tool: total for tool, total in sums.items() if total >= floor}
-    floor = _nth_highest(sums, count)
+    totals = list(sums.values())
+    # most are below what the first ones reach, which have the rarest terms, and need not be sorted
+    floor = _nth_highest(totals[: 3 * count], count)
+    floor = _nth_highest([total for total in totals if total >= floor], count)
     return [tool for tool, total in sums.items() if total >= floor]
 
 
-def _nth_highest(scores: _Scores, n: int) -> float:
+def _nth_highest(scores: Collection[float], n: int) -> float:
     """Return the score that n tools reach; 0 if there are fewer tools."""
-    return sorted(scores.values())[-n] if len(scores) >= n else 0.0
+    return sorted(scores)[-n] if len(scores) >= n else 0.0
 
 
 def _score(
-    postings: Postings, query: ToolQuery, found: _Found, weights: Mapping[str, float], tools: set[IndexedTool]
-) -> _Scores:
+    postings: Postings, query: ToolQuery, found: _Found, weights: Mapping[str, float], tools: int
+) -> list[float]:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
     totals = _sum(found, weights, tools)
     if len(query.sentences) < 2 or not tools:
         return totals
-    rows = [_sum(found, _weights(postings, sentence), tools).values() for sentence in query.sentences]
+    rows = [_sum(found, _weights(postings, sentence), tools) for sentence in query.sentences]
     scales = _sentence_scales(list(map(max, rows)))
     scaled = [[total * scale for total in row] for row, scale in zip(rows, scales, strict=True)]
-    best = map(max, *scaled)  # one per tool: all sums are in the order of the set
-    return {tool: (total + most) / 2 for (tool, total), most in zip(totals.items(), best, strict=True)}
+    return [(total + most) / 2 for total, most in zip(totals, map(max, *scaled), strict=True)]
 
 
-def _of_tools(impacts: _Scores, tools: set[IndexedTool]) -> _Scores:
-    return {tool: impacts[tool] for tool in impacts.keys() & tools}
-
-
-def _sum(found: _Found, weights: Mapping[str, float], tools: set[IndexedTool]) -> _Scores:
-    sums = dict.fromkeys(tools, 0.0)
+def _sum(found: _Found, weights: Mapping[str, float], tools: int) -> list[float]:
+    sums = [0.0] * tools
     for term, weight in weights.items():  # in the order of the query, so that sums are the same each time
-        for tool, impact in found[term].items():
-            sums[tool] += weight * impact
+        for place, impact in found[term].items():
+            sums[place] += weight * impact
     return sums
 
 
@@ -135,48 +134,56 @@ def _sentence_scales(heights: list[float]) -> list[float]:
 
 
 def _boost_phrases(
-    postings: Postings, query: ToolQuery, found: _Found, rarity: Mapping[str, float], scores: _Scores
+    postings: Postings,
+    query: ToolQuery,
+    found: _Found,
+    rarity: Mapping[str, float],
+    tools: Sequence[IndexedTool],
+    scores: list[float],
 ) -> None:
     """Raise the scores of tools that contain phrases of the query."""
     for first, second in sorted(query.phrases):
         if first in found and second in found and (both := found[first].keys() & found[second].keys()):
             phrase, gain = f" {first} {second} ", _PHRASE * max(rarity[first], rarity[second])
-            for tool in both:
-                if phrase in postings.prose(tool):
-                    scores[tool] += gain
+            for place in both:
+                if phrase in postings.prose(tools[place]):
+                    scores[place] += gain
 
 
 def _boost_names(
-    postings: Postings, rarity: Mapping[str, float], scores: _Scores, named: set[IndexedTool], k: int
-) -> _Scores:
+    postings: Postings,
+    rarity: Mapping[str, float],
+    tools: Sequence[IndexedTool],
+    scores: Sequence[float],
+    named: set[IndexedTool],
+    k: int,
+) -> dict[int, float]:
     """Raise the scores of tools whose name is in the query; leave out those that cannot be among the first k."""
     known = frozenset(rarity)
     floor = _nth_highest(scores, k)
-    boosted: _Scores = {}
-    for tool, score in scores.items():
+    boosted: dict[int, float] = {}
+    for place, (tool, score) in enumerate(zip(tools, scores, strict=True)):
         if score * (1 + _NAME_SHARE) < floor and tool not in named:
             continue
         if shared := known & postings.name_terms(tool):
             score *= 1 + _NAME_SHARE * fsum(map(rarity.__getitem__, shared)) / postings.name_rarity(tool)
-        boosted[tool] = score
+        boosted[place] = score
     return boosted
 
 
 def _explain(
-    postings: Postings, query: ToolQuery, found: _Found, tools: Iterable[IndexedTool]
-) -> dict[IndexedTool, str]:
+    postings: Postings, query: ToolQuery, found: _Found, names: Mapping[int, frozenset[str]]
+) -> dict[int, str]:
     """Return the words of the query that match each tool: those in its name, then those in its other texts."""
-    names = {tool: postings.name_terms(tool) for tool in tools}
-    named: dict[IndexedTool, list[str]] = {tool: [] for tool in names}
-    other: dict[IndexedTool, list[str]] = {tool: [] for tool in names}
-    ranked = names.keys()
+    named: dict[int, list[str]] = {place: [] for place in names}
+    other: dict[int, list[str]] = {place: [] for place in names}
     for term, word in query.words.items():
         for known, _ in postings.meanings(term):
-            if both := found[known].keys() & ranked:
+            if both := found[known].keys() & names.keys():
                 shown = word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}"
-                for tool in both:
-                    (named if known in names[tool] else other)[tool].append(shown)
-    return {tool: _format_matches(named[tool], other[tool]) for tool in named}
+                for place in both:
+                    (named if known in names[place] else other)[place].append(shown)
+    return {place: _format_matches(named[place], other[place]) for place in names}
 
 
 def _format_matches(named: Sequence[str], other: Sequence[str]) -> str:
@@ -202,15 +209,16 @@ class ToolIndex:
     """A search index over tools. Results do not depend on the order of adding; several threads may use it.
 
     Args:
-        specs: Tools to add.
+        specs: Tools to index now; those that are added later are indexed by the next search.
     """
 
     __slots__ = ("_lock", "_pending", "_postings")
 
     def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
-        self._pending = {spec.name: spec for spec in specs}  # indexed by the first search: many sessions never search
+        self._pending = {spec.name: spec for spec in specs}
         self._postings = Postings()
         self._lock = Lock()
+        self._update()
 
     def __len__(self) -> int:
         return len(self._postings.tools.keys() | self._pending.keys())
@@ -262,6 +270,10 @@ class ToolIndex:
                 self._postings.add(self._pending.values())
                 self._pending.clear()
             self._postings.rebuild()
+            if self._postings.mostly_unused:
+                fresh = Postings()
+                fresh.add([tool.spec for tool in self._postings.tools.values()])
+                self._postings = fresh
         finally:
             if collecting:
                 gc.enable()

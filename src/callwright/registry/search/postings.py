@@ -123,6 +123,7 @@ class Postings:
         "_removed",
         "_saturated",
         "_spelling",
+        "_unused",
         "_weights",
         "tools",
     )
@@ -131,8 +132,9 @@ class Postings:
         self.tools: dict[str, IndexedTool] = {}
         self._by_name: defaultdict[str, list[IndexedTool]] = defaultdict(list)
         self._by_term: defaultdict[str, list[int]] = defaultdict(list)
-        self._owners: dict[int, IndexedTool] = {}
-        self._weights: dict[int, float] = {}
+        self._owners: list[IndexedTool | None] = []
+        self._weights: list[float] = []
+        self._unused = 0
         self._name_terms: dict[IndexedTool, frozenset[str]] = {}
         self._prose: dict[IndexedTool, str] = {}
         self._removed: set[IndexedTool] = set()
@@ -156,11 +158,13 @@ class Postings:
                     owners.append(tool)
                     texts.append(text)
                     fields.append(field)
-        first = next(reversed(self._owners), -1) + 1
-        self._owners.update(enumerate(owners, first))  # before the numbers are used: `rebuild` drops them by owner
+        first = len(self._owners)
+        self._weights[first:] = [0.0] * len(owners)  # also in place of those that an interrupted call has left
+        self._owners += owners  # before the numbers are used: `rebuild` drops them by owner
         lengths = self._add_texts(texts, first)
-        weights = [field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)]
-        self._weights.update(enumerate(weights, first))
+        self._weights[first:] = [
+            field.weight / (1 + field.dilution * length) for field, length in zip(fields, lengths, strict=True)
+        ]
         self._clear_rarities()
 
     def _add_texts(self, texts: Sequence[str], first: int) -> list[int]:
@@ -205,17 +209,22 @@ class Postings:
         """Drop the fields of removed tools: one pass for all of them is cheaper than one search per tool."""
         if not self._removed:
             return
-        numbers = {number for number, tool in self._owners.items() if tool in self._removed}
+        numbers = {number for number, tool in enumerate(self._owners) if tool in self._removed}
         _drop(self._by_term, numbers)
         _drop(self._by_name, self._removed)
         for number in numbers:
-            del self._owners[number]
-            self._weights.pop(number, None)  # an interrupted `add` has given it none
+            self._owners[number] = None
+        self._unused += len(numbers)
         self._removed = set()
         self._impacts.clear()
         self._saturated.clear()
         self._counts.clear()
         self._clear_rarities()
+
+    @property
+    def mostly_unused(self) -> bool:
+        """Whether most fields are those of removed tools: new postings would take less memory."""
+        return 2 * self._unused > len(self._owners)
 
     def impacts(self, term: str) -> dict[IndexedTool, float]:
         """Return the impact of a known term on each tool that contains it.
@@ -224,15 +233,19 @@ class Postings:
         """
         found = self._impacts.get(term)
         if found is None:
-            sums: dict[IndexedTool, float] = {}
-            owners, weights = self._owners, self._weights
-            for number in sorted(self._by_term.get(term, ())):  # each tool's fields in order: sums are rounded alike
-                tool = owners[number]
-                if tool in sums:
-                    sums[tool] += weights[number]
-                else:
-                    sums[tool] = weights[number]
-            found = self._impacts[term] = dict(zip(sums, map(self._saturated.__getitem__, sums.values()), strict=True))
+            found, tool, weight = dict[IndexedTool, float](), None, 0.0
+            owners, weights, saturated = self._owners, self._weights, self._saturated
+            for number in sorted(self._by_term.get(term, ())):  # so that the fields of a tool follow each other
+                owner = owners[number]
+                if owner is tool:
+                    weight += weights[number]
+                    continue
+                if tool is not None:
+                    found[tool] = saturated[weight]
+                tool, weight = owner, weights[number]
+            if tool is not None:
+                found[tool] = saturated[weight]
+            self._impacts[term] = found
         return found
 
     def find_named(self, name: str) -> list[IndexedTool]:
