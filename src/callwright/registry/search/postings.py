@@ -113,13 +113,13 @@ class Postings:
     __slots__ = (
         "_by_name",
         "_by_term",
-        "_counts",
         "_impacts",
         "_meanings",
         "_name_rarities",
         "_name_terms",
         "_owners",
         "_prose",
+        "_rarities",
         "_removed",
         "_saturated",
         "_spelling",
@@ -140,7 +140,6 @@ class Postings:
         self._removed: set[IndexedTool] = set()
         self._impacts: dict[str, dict[IndexedTool, float]] = {}
         self._saturated = _Saturated()
-        self._counts: dict[str, int] = {}
         self._clear_rarities()
 
     def add(self, specs: Iterable[ToolSpec]) -> None:
@@ -195,7 +194,6 @@ class Postings:
     def _extend(self, term: str, numbers: list[int]) -> None:
         self._by_term[term] += numbers
         self._impacts.pop(term, None)
-        self._counts.pop(term, None)
 
     def remove(self, name: str) -> None:
         """Remove a tool if it is known; `rebuild` must be called before the next query."""
@@ -218,7 +216,6 @@ class Postings:
         self._removed = set()
         self._impacts.clear()
         self._saturated.clear()
-        self._counts.clear()
         self._clear_rarities()
 
     @property
@@ -258,11 +255,12 @@ class Postings:
 
     def rarity(self, term: str) -> float:
         """Return the inverse document frequency of a term."""
-        count = self._counts.get(term)
-        if count is None:
+        rarity = self._rarities.get(term)
+        if rarity is None:
             owners = self._impacts.get(term) or set(map(self._owners.__getitem__, self._by_term.get(term, ())))
-            count = self._counts[term] = len(owners)
-        return log(1 + (len(self.tools) - count + 0.5) / (count + 0.5))
+            rarity = log(1 + (len(self.tools) - len(owners) + 0.5) / (len(owners) + 0.5))
+            self._rarities[term] = rarity
+        return rarity
 
     def name_terms(self, tool: IndexedTool) -> frozenset[str]:
         """Return the terms in a tool's name."""
@@ -307,6 +305,7 @@ class Postings:
 
     def _clear_rarities(self) -> None:
         """Forget what depends on the number of tools, or on which terms are known."""
+        self._rarities: dict[str, float] = {}
         self._name_rarities: dict[IndexedTool, float] = {}
         self._meanings: dict[str, list[tuple[str, float]]] = {}
         self._spelling: Spelling | None = None

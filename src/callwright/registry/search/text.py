@@ -289,7 +289,8 @@ def _sentence(text: str, words: dict[str, str]) -> tuple[str, ...]:
 @lru_cache(_MAX_CACHED)
 def _split_chunk(chunk: str) -> tuple[tuple[str, str], ...]:
     """Return the terms of a run without spaces, each with its word; cached, because queries repeat themselves."""
-    return tuple([(term, word) for word in split_words(chunk) if (term := term_of(word))])
+    words = (chunk,) if chunk.islower() and chunk.isascii() and chunk.isalpha() else split_words(chunk)
+    return tuple([(term, word) for word in words if (term := term_of(word))])
 
 
 def _find_names(text: str) -> frozenset[str]:
