@@ -29,7 +29,7 @@ from typing import IO, Any, cast
 AGENTS = (
     "asyncio, sqlite3, callwright.agent.agent, callwright.agent.loop, callwright.agent.transcript,"
     "callwright.codemode.code_mode, callwright.executor.executor, callwright.hooks.base, callwright.policy.standard,"
-    "callwright.sessions.sqlite, callwright.system.atomic_write, callwright.testing.fakes, callwright.tool.function,"
+    "callwright.sessions.sqlite, callwright.system.atomic_write, callwright.testing.fakes, callwright.tool.decorator,"
     "pydantic"
 )
 COMMANDS = (

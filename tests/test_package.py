@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,28 @@ def test_source_files_have_at_most_400_lines() -> None:
     tables = {path for path in lengths if "tables" in path.parts}
     too_long = {str(path): length for path, length in lengths.items() if length > 400 and path not in tables}
     assert not too_long, f"split these files: {too_long}"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    modules = {
+        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path
+        for path in SOURCE.rglob("*.py")
+        if path.name != "__init__.py"  # whose names are loaded when first used
+    }
+    imports = {name: modules.keys() & _list_imports(path) - {name} for name, path in modules.items()}
+    assert "callwright.core.calls" in imports["callwright.executor.executor"]
+    TopologicalSorter(imports).prepare()  # raises `CycleError`, which lists the modules
+
+
+def _list_imports(path: Path) -> set[str]:
+    """Return what a file imports, also inside functions and for type checkers only."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
+    return found
 
 
 WITHOUT_EXTRAS = """

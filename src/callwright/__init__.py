@@ -67,13 +67,12 @@ if TYPE_CHECKING:
     from callwright.executor.executor import Executor as Executor
     from callwright.executor.runtime import TurnLimits as TurnLimits
     from callwright.executor.turn_context import Turn as Turn, TurnCancelled as TurnCancelled
-    from callwright.hooks.base import Hook as Hook
     from callwright.policy.base import Policy as Policy
     from callwright.registry.registry import Registry as Registry
     from callwright.sessions.memory import MemoryStore as MemoryStore
     from callwright.sessions.sqlite import SqliteStore as SqliteStore
     from callwright.tool.base import Tool as Tool, ToolContext as ToolContext
-    from callwright.tool.function import tool as tool
+    from callwright.tool.decorator import tool as tool
     from callwright.tool.schema import Arguments as Arguments
     from callwright.tool.schema_tool import SchemaTool as SchemaTool
     from callwright.tool.typed import TypedTool as TypedTool
@@ -95,13 +94,12 @@ else:
             "executor.executor": "Executor",
             "executor.runtime": "TurnLimits",
             "executor.turn": "Turn TurnCancelled",
-            "hooks.base": "Hook",
             "policy.base": "Policy",
             "registry.registry": "Registry",
             "sessions.memory": "MemoryStore",
             "sessions.sqlite": "SqliteStore",
             "tool.base": "Tool ToolContext",
-            "tool.function": "tool",
+            "tool.decorator": "tool",
             "tool.schema": "Arguments",
             "tool.schema_tool": "SchemaTool",
             "tool.typed": "TypedTool",

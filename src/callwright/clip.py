@@ -16,7 +16,7 @@ from callwright.core.content import File, Output, Part, Text, text_of_file
 from callwright.core.errors import ToolFailed
 from callwright.core.spec import Effect
 from callwright.tool.base import Tool, ToolContext
-from callwright.tool.function import tool
+from callwright.tool.decorator import tool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,6 @@ from callwright import (
     Agent,
     Effect,
     Executor,
-    Hook,
     MemoryStore,
     Policy,
     Registry,
@@ -26,6 +25,7 @@ from callwright.core.access import Access, Ask, Decision
 from callwright.core.content import Text
 from callwright.core.events import Event
 from callwright.core.messages import AssistantMessage, Stop, Usage
+from callwright.hooks import Hook
 from callwright.policy import Policies, Subject
 from callwright.providers.base import ModelEvent, ModelRequest, Provider
 from callwright.registry import Catalog, Toolset

@@ -22,7 +22,7 @@ from callwright.policy import AllowEverything, ByMode, Policies
 from callwright.providers.hosted_search import HostedSearch
 from callwright.registry import Registry
 from callwright.testing import ScriptedProvider
-from callwright.tool.function import tool
+from callwright.tool.decorator import tool
 
 
 def configured(value: object) -> Settings:

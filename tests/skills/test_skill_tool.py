@@ -20,7 +20,7 @@ from callwright.registry import Registry
 from callwright.skills import MarkdownTools, Skill, Skills, SkillTool, markdown_tool, read_skill
 from callwright.testing import check_tool
 from callwright.tool.base import ToolContext
-from callwright.tool.function import tool
+from callwright.tool.decorator import tool
 from callwright.toolbox.bash.bash_tool import Bash
 
 from .conftest import Write

@@ -15,7 +15,6 @@ from callwright import (
     Answers,
     Effect,
     Executor,
-    Hook,
     Limits,
     Outcome,
     Registry,
@@ -34,7 +33,7 @@ from callwright.core.errors import ApprovalRequired
 from callwright.core.events import BatchBegan, CallBegan, CallEnded
 from callwright.core.messages import AssistantMessage, Usage
 from callwright.core.run_events import RunBegan, RunEnded
-from callwright.hooks.base import Answer, PendingCall
+from callwright.hooks.base import Answer, Hook, PendingCall
 from callwright.policy import AllowEverything, ByMode
 from callwright.providers.base import ModelEvent, ModelRequest, ProviderError, TextDelta
 from callwright.retry import RetryPolicy

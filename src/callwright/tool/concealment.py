@@ -6,15 +6,17 @@ written, and an edit of the shown arguments keeps what it leaves as it was shown
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from callwright.core.errors import Denied, UsageError
 from callwright.core.json import JsonObject, canonical, hash_text, list_scalars
 from callwright.tool.arguments import as_text
 from callwright.tool.validators import from_json
 
+Copied = TypeVar("Copied")
 _NOT_READ = frozenset(
     "computed_fields default expected members metadata python_schema serialization strict_schema".split()
 )
@@ -290,3 +292,11 @@ def _find_masks(shown: Any, written: Any) -> Iterator[str | float]:
             return
     # of defaults only texts: a number would be found in many places
     yield from (leaf for leaf in list_scalars(shown) if written is not _NOTHING or isinstance(leaf, str))
+
+
+def copy_values(values: Copied) -> Copied:
+    """Return a copy of validated arguments; the same object if one of them cannot be copied."""
+    try:
+        return deepcopy(values)
+    except Exception:  # noqa: BLE001 - whatever methods of its own a value has
+        return values

@@ -1,4 +1,4 @@
-"""`@tool`: tools written as typed functions."""
+"""Tools written as typed functions, and their calls."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from types import MethodType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 
 from callwright.core._fast import frozen
 from callwright.core.access import Access
 from callwright.core.content import Output
-from callwright.core.errors import UsageError, check_callable, check_kind
+from callwright.core.errors import UsageError
 from callwright.core.json import FrozenDict, Json, JsonObject
 from callwright.core.spec import (
-    ACCESSES_FORM,
     Annotations,
-    Effect,
     Limits,
     ToolSpec,
-    annotate,
-    check_aliases,
     check_name,
 )
 from callwright.tool.base import LazyTool, ToolContext
@@ -67,7 +63,6 @@ def _members(annotations: Iterable[object]) -> Iterable[object]:
 Isolation: TypeAlias = Literal["thread", "process", "inline"]
 AccessesOf: TypeAlias = Callable[[JsonObject], Iterable[Access]]
 _NO_METADATA: Mapping[str, Json] = FrozenDict()
-_OPTIONS = frozenset("description aliases group deferred search_hint metadata accesses isolation".split())
 
 
 @frozen
@@ -162,11 +157,9 @@ class FunctionTool(LazyTool):
 
     def bind(self, arguments: JsonObject | str | bytes) -> Bound:
         """Validate arguments and return an invocation."""
-        if self.contract.special:
-            from callwright.tool.special_calls import bind_special
-
-            return bind_special(self, self._parse(arguments), arguments)
-        return Bound(self, self._parse(arguments))
+        if not self.contract.special:
+            return Bound(self, self._parse(arguments))
+        return (FreshBound if self.contract.fresh else ConcealingBound)(self, self._parse(arguments), arguments)
 
     def complete(self, values: Mapping[str, Any]) -> JsonObject:
         """Return the arguments as JSON, with defaults filled in."""
@@ -252,6 +245,54 @@ class Bound:
         return self.tool.perform(self.values, context) if direct is None else direct(**self.values)
 
 
+class ConcealingBound(Bound):
+    """One call of a function tool whose arguments are not all shown as they are."""
+
+    __slots__ = ("concealed",)
+
+    def __init__(self, tool: FunctionTool, values: dict[str, Any], written: JsonObject | str | bytes) -> None:
+        from callwright.tool.concealment import digest_written
+
+        super().__init__(tool, values)
+        self.concealed = digest_written(written) if tool.contract.concealed else ""
+        """A digest of the arguments as they were written; empty if they are all shown."""
+
+    def restore_concealed(self, edited: JsonObject, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject:
+        """Return edited arguments with what they do not show as it was written."""
+        contract = self.tool.contract
+        if not contract.concealed:
+            return edited
+        from callwright.tool.concealment import restore_concealed
+
+        return restore_concealed(edited, shown, written, contract.concealed, self._aliases)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        return {alias: each.name for each in self.tool.contract.shape.parameters for alias in each.aliases}
+
+
+class FreshBound(ConcealingBound):
+    """One call of a function tool with a default that is made for each call: it cannot be made again for a retry."""
+
+    __slots__ = ()
+
+    def take_values(self, other: Bound) -> None:
+        """Keep the values: the others have another default."""
+
+    def recall_defaults(self, shown: JsonObject, written: JsonObject | str | bytes) -> JsonObject | None:
+        """Return the arguments with the defaults of each call as they were shown before."""
+        from callwright.tool.concealment import recall_defaults
+
+        contract = self.tool.contract
+        return recall_defaults(written, shown, contract.fresh, contract.concealed, self._aliases)
+
+    def run(self, context: ToolContext) -> Coroutine[Any, Any, object]:
+        """Run with a copy, so that a function that changes its arguments does not change those of a retry."""
+        from callwright.tool.concealment import copy_values
+
+        return self.tool.perform(copy_values(self.values), context)
+
+
 def _sort_sets(value: Any) -> Any:
     """Return a value with its sets in one order, because the order of a set differs from process to process."""
     if isinstance(value, (set, frozenset)):
@@ -290,96 +331,3 @@ def _check_isolable(made: FunctionTool, function: Callable[..., Any]) -> None:
     if reason:
         raise UsageError(f"{made.name}: isolation='process' {reason}")
     check_importable(function)
-
-
-@overload
-def tool(function: Callable[..., Any], /) -> FunctionTool: ...
-@overload
-def tool(
-    *,
-    name: str = ...,
-    description: str = ...,
-    effect: Effect = ...,
-    annotations: Annotations | None = ...,
-    limits: Limits = ...,
-    seconds: float | None = ...,
-    aliases: Sequence[str] = ...,
-    group: str = ...,
-    deferred: bool = ...,
-    search_hint: str = ...,
-    metadata: Mapping[str, Json] = ...,
-    accesses: AccessesOf | None = ...,
-    isolation: Isolation = ...,
-) -> Callable[[Callable[..., Any]], FunctionTool]: ...
-def tool(function: Callable[..., Any] | None = None, /, **traits: Any) -> Any:
-    """Make a typed function a tool: `@tool` or `@tool(effect=Effect.READ, …)`.
-
-    The name and description come from the function and its docstring, the schema from its annotations.
-
-    Args:
-        function: The function, sync or async; omitted in `@tool(…)` with options.
-        traits: Options such as `name`, `effect` (short for `annotations=Annotations(effect)`) and `seconds` (short for
-            `limits=Limits(seconds)`); the overload above lists them all.
-
-    Raises:
-        UsageError: The definition is wrong; raised here, not when a model calls the tool.
-    """
-    if function is None:
-        return partial(_define, **traits)
-    return _define(function, **traits)
-
-
-def _define(
-    function: Callable[..., Any],
-    *,
-    name: str = "",
-    effect: Effect | None = None,
-    annotations: Annotations | None = None,
-    limits: Limits = Limits(),
-    seconds: float | None = None,
-    **rest: Any,
-) -> FunctionTool:
-    if not callable(function) or isinstance(function, (FunctionTool, type)):
-        raise UsageError(f"@tool needs a function, got {function!r}{_advise(function)}")
-    _check_options(rest)
-    own = name or str(getattr(innermost(function), "__name__", ""))
-    if own == "__call__":
-        own = type(function).__name__.lower()
-    if own == "<lambda>":
-        raise UsageError("@tool: a lambda has no name and no annotations; write a function with def")
-    check_kind("the limits of @tool", limits, Limits, "write limits=Limits(seconds=10), or seconds=10")
-    if seconds is not None:
-        limits = Limits(seconds, limits.output_chars, limits.concurrency)
-    claims = annotate(effect, annotations, about="@tool")
-    return FunctionTool(function, Traits(own, annotations=claims, limits=limits, **rest))
-
-
-def _advise(mistaken: object) -> str:
-    """Return what to write instead of something that is not a function; empty if that is not known."""
-    match mistaken:
-        case str():
-            return f"; write @tool(name={mistaken!r})"
-        case classmethod():
-            return "; leave @tool out, and after the class write tool(Class.method)"
-        case type():
-            return "; decorate one of its methods, or derive it from TypedTool"
-        case FunctionTool():
-            return ", which is a tool already"
-        case _:
-            return ""
-
-
-def _check_options(options: dict[str, Any]) -> None:
-    for unknown in sorted(options.keys() - _OPTIONS):
-        if unknown in Annotations.__dataclass_fields__:
-            raise UsageError(f"@tool has no option {unknown!r}; write annotations=Annotations(effect, {unknown}=…)")
-        known = {"name", "effect", "annotations", "limits", "seconds", *_OPTIONS}
-        raise UsageError(f"@tool has no option {unknown!r}; the options are {', '.join(sorted(known))}")
-    aliases = options.get("aliases", ())
-    check_aliases(aliases, about="@tool")
-    options["aliases"] = tuple(aliases)
-    if options.get("accesses") is not None:
-        check_callable("the accesses of @tool", options["accesses"], ACCESSES_FORM)
-    isolation = options.get("isolation", "thread")
-    if isolation not in get_args(Isolation):
-        raise UsageError(f"@tool: isolation must be one of {', '.join(get_args(Isolation))}, not {isolation!r}")

@@ -224,7 +224,7 @@ class TypedInvocation(Generic[Given]):
     async def run(self, context: ToolContext) -> object:
         given = self.given
         if self.tool.contract().fresh:  # they cannot be made again if the tool changes them and is retried
-            from callwright.tool.special_calls import copy_values
+            from callwright.tool.concealment import copy_values
 
             given = copy_values(given)
         return await settle(self.tool.run(given, context), context)

@@ -35,7 +35,7 @@ from callwright.providers.streaming import TappedProvider
 from callwright.registry.registry import Registry
 from callwright.testing.fakes import ScriptedProvider
 from callwright.tool.base import Tool
-from callwright.tool.function import tool
+from callwright.tool.decorator import tool
 
 MODULE = '''\
 """Counts words."""
