@@ -9,8 +9,8 @@ other actions:
     [Ctrl-D]                        a key
     (close the terminal, open a new one)
 
-A block after "Save this as `FILE`:" is saved. A block of `sh` installs something; it is skipped here and run by the
-test of a fresh machine.
+A block of `sh` holds commands alone, without prompts, so that readers can copy them. One that installs something is
+skipped here and run by the test of a fresh machine. A block after "Save this as `FILE`:" is saved.
 """
 
 import re
@@ -26,6 +26,7 @@ REOPEN = "(close the terminal, open a new one)"
 _PART = re.compile(
     r"^Save this as `(?P<path>[^`]+)`.*?:\n\n```\w*\n(?P<text>.*?)^```$"
     r"|^```console\n(?P<typed>.*?)^```$"
+    r"|^```sh\n(?P<commands>.*?)^```$"
     r"|^!\[(?P<about>[^\]]+)\]\(\.\./pictures/(?P<picture>[\w-]+\.svg)\)$",
     re.DOTALL | re.MULTILINE,
 )
@@ -89,9 +90,17 @@ def steps(page: Path) -> Iterator[Step]:
             yield Save(part["path"], part["text"])
         elif part["picture"]:
             yield Picture(part["picture"], " ".join(part["about"].split()))
-        else:
+        elif part["typed"]:
             yield Begin()
             yield from (_parse_line(line) for line in part["typed"].splitlines())
+        elif not installs(part["commands"]):
+            yield Begin()
+            yield from (Enter("$", line) for line in part["commands"].splitlines())
+
+
+def installs(commands: str) -> bool:
+    """Return whether a block of `sh` installs something."""
+    return "pip install" in commands
 
 
 def _parse_line(line: str) -> Step:

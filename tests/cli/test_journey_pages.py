@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import pytest
 from docs.play.__main__ import PICTURES, draw_pictures
+from docs.play.page import installs
 from docs.play.reader import ROOT, CannotPlay, Played, play_page
 
 START = ROOT / "docs" / "start"
@@ -115,7 +116,8 @@ def test_fresh_install_follows_the_pages(tmp_path: Path, follow: Follow) -> None
     command = re.findall(r"```\n(python3 -m venv .*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     assert "files: test_words.py, words.py" in _run(command, clone)
     for name in ("install-and-demo", "add-an-mcp-server"):
-        (installing,) = re.findall(r"```sh\n(.*?)```", (START / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+        blocks = re.findall(r"```sh\n(.*?)```", (START / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+        (installing,) = filter(installs, blocks)
         _run(installing, tmp_path)
         follow(name, clone / ".venv" / "bin")
 

@@ -50,9 +50,16 @@ def test_every_start_page_has_the_four_sections(page: Path) -> None:
 def test_start_pages_can_be_followed_in_one_terminal() -> None:
     """Each page makes a folder of its own and names it from the home folder, wherever the page before ended."""
     lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
-    made = [line for line in lines if line.startswith("$ mkdir ")]
+    made = [line for line in lines if line.startswith("mkdir ")]
     assert len(made) == len(set(made)) == 7
-    assert all(re.fullmatch(r"\$ (?:mkdir|cd) ~/\w+", line) for line in lines if line.startswith(("$ mkdir ", "$ cd ")))
+    assert all(re.fullmatch(r"(?:mkdir|cd) ~/\w+", line) for line in lines if line.startswith(("mkdir ", "cd ")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_alone_have_no_prompt(page: Path) -> None:
+    """What is copied from the page can be pasted into a shell."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [block for block in blocks if all(line.startswith("$ ") for line in block.splitlines())] == []
 
 
 @pytest.mark.parametrize("file", ALL, ids=lambda file: file.stem)
@@ -114,11 +121,13 @@ def test_page_is_parsed_into_steps(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# Title\n\nSave this as `~/a.py`:\n\n```python\nx = 1\n```\n\n```sh\npip install x\n```\n\n"
+        "```sh\ncd ~\n```\n\n"
         "```console\n$ callwright\n> hi\nallow? > y\n[Ctrl-D]\n(close the terminal, open a new one)\n```\n\n"
         "![Two\nlines](../pictures/a.svg)\n"
     )
-    save, _, *done, picture = steps(page)
+    save, _, entered, _, *done, picture = steps(page)
     assert save == Save("~/a.py", "x = 1\n") and picture == Picture("a.svg", "Two lines")
+    assert entered == Enter("$", "cd ~")
     assert done == [Enter("$", "callwright"), Enter(">", "hi"), Enter("allow? >", "y"), Press("C-d"), Reopen()]
     page.write_text("```console\nwhatever\n```\n")
     with pytest.raises(ValueError, match="cannot parse 'whatever'"):
