@@ -52,6 +52,18 @@ def check_reference_has_every_public_name(pages: dict[str, str]) -> None:
     assert examples <= set(pages)
 
 
+def check_tables_show_bars_without_backslash(pages: dict[str, str]) -> None:
+    tables = {name: "".join(re.findall(r"<table>.*?</table>", text, re.DOTALL)) for name, text in pages.items()}
+    assert [name for name, text in tables.items() if "\\|" in text] == []
+    assert "<code>callwright completion bash|zsh|fish</code>" in tables["reference/command.html"]
+
+
+def check_only_what_can_be_pasted_is_copied(pages: dict[str, str]) -> None:
+    blocks = re.findall(r'<div class="([^"]*highlight[^"]*)"><pre>(.*?)</pre>', "".join(pages.values()), re.DOTALL)
+    assert any("no-copy" in kind for kind, _ in blocks)
+    assert [text for kind, text in blocks if 'class="gp"' in text and "no-copy" not in kind] == []
+
+
 def check_search_knows_every_page(pages: dict[str, str]) -> None:
     index = json.loads((SITE / "search" / "search_index.json").read_text("utf-8"))
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
@@ -86,6 +98,8 @@ def test_site_is_complete_and_needs_no_other_host() -> None:
     check_every_page_is_built_and_in_the_navigation(pages)
     check_pages_load_nothing_from_another_host(pages)
     check_reference_has_every_public_name(pages)
+    check_tables_show_bars_without_backslash(pages)
+    check_only_what_can_be_pasted_is_copied(pages)
     check_search_knows_every_page(pages)
     if not Path(CHROMIUM).exists():
         pytest.skip("chromium is not installed; scripts/setup installs it")
