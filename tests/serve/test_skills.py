@@ -171,3 +171,14 @@ async def test_only_option_limits_tools(project: Path):
         assert client.server_capabilities.prompts is None
         with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("bash", {"command": "true"})
+
+
+@pytest.mark.slow
+async def test_unknown_name_of_an_option_is_reported(project: Path):
+    options = ("--only", "raed", "--only", "mcp__later__*", "--only", "grep", "--pin", "zzz")
+    async with command(project, *options) as (client, said):
+        assert {tool.name for tool in (await client.list_tools()).tools} == {"grep"}
+    assert [line for line in said if "there is no such tool" in line] == [
+        "callwright: warning: --only raed: there is no such tool or group; did you mean read?",
+        "callwright: warning: --pin zzz: there is no such tool or group; callwright tools lists the tools",
+    ]

@@ -346,9 +346,9 @@ def _local_provider(file: str, options: ModelOptions = _NO_OPTIONS, tool_mode: T
 
 def _find_model_file(file: str) -> Path:
     """Return the path of a model file; raises `UsageError` if it or the package that loads it is missing."""
-    path = expand_home(file)
-    if not path.is_file():
-        raise UsageError(f"--model local:{file}: no such file; give a model file in GGUF format")
+    if not (path := expand_home(file)).is_file():
+        found = "is a directory" if path.is_dir() else "no such file"
+        raise UsageError(f"--model local:{file}: {found}; give a model file in GGUF format")
     if find_spec("xllamacpp") is None:
         raise UsageError("a local model needs the package xllamacpp: " + install_command("'callwright[local,openai]'"))
     return path
@@ -368,7 +368,7 @@ def _start_server(path: Path, options: ModelOptions) -> str:
         with _silence_stderr():
             server = library.Server(parameters)
     except Exception as error:
-        raise UsageError(f"--model local:{path}: cannot load the model: {error}") from error
+        raise UsageError(f"--model local:{path}: cannot load it; is it a whole GGUF file? ({error})") from error
     _running_servers.append(server)
     return str(server.listening_address)
 

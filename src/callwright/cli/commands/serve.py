@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -109,9 +109,9 @@ async def _serve(options: argparse.Namespace) -> None:
     app = _app(options)
     end_on_signal()
     async with app:
-        for problem in app.problems:
-            print_notice(f"warning: {problem}")
         served = _ServedTools(app, options.only)
+        for problem in [*app.problems, *served.find_unknown(options.pin)]:
+            print_notice(f"warning: {problem}")
         skills = app.skills if served.keeps_name("skill") else None
         listing = ListingOptions(options.budget, tuple(options.pin))
         # raised by SIGTERM, which is an ordinary end
@@ -163,6 +163,19 @@ class _ServedTools:
     def keeps_name(self, name: str, group: str = "") -> bool:
         """Return whether `--only` selects a tool of this name and group."""
         return not self._only or any(fnmatchcase(name, pattern) or group == pattern for pattern in self._only)
+
+    def find_unknown(self, pinned: Sequence[str]) -> Iterator[str]:
+        """Yield what to say about each name of `--only` and `--pin` that no tool or group has."""
+        catalog = self._registry.snapshot()
+        known = {"skill", *catalog.tools, *(each.spec.group for each in catalog)}
+        for option, names in (("--only", self._only), ("--pin", pinned)):
+            for name in names:
+                # tools of servers come later, and a pattern may be about those
+                if name in known or name.startswith("mcp") or any(sign in name for sign in "*?["):
+                    continue
+                near = catalog.nearest(name, 1)
+                advice = f"did you mean {near[0]}?" if near else "callwright tools lists the tools"
+                yield f"{option} {name}: there is no such tool or group; {advice}"
 
     def _keeps(self, spec: ToolSpec) -> bool:
         if spec.group in _NOT_SERVED or spec.name not in self._permitted.snapshot():

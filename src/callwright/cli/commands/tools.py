@@ -40,7 +40,10 @@ async def _list(options: argparse.Namespace) -> int:
     async with app_without_model(options) as app:
         # every tool, including deferred ones, except those denied by a rule
         specs = [tool.spec for tool in app.agent.registry.snapshot().tools.values()]
-        found = _search(specs, options.words)
+        # `tools list` lists all, as `sessions list` and `skills list` do
+        words: list[str] = [] if options.words == ["list"] else options.words
+        query = " ".join(words[1:] if words[:1] == ["search"] else words)
+        found = _search(specs, query)
         if options.json:
             print_json([_fields(spec) for spec in found], indent=2)
             return DONE
@@ -50,13 +53,12 @@ async def _list(options: argparse.Namespace) -> int:
             effect = spec.annotations.effect.name.lower()
             print_text(f"{spec.name:<{width}}  {effect:<7}  {one_line(spec.description.partition(chr(10))[0], room)}")
         if not found:
-            print_notice("no matching tool; callwright tools lists all of them")
+            print_notice(f"no tool matches {query!r}; callwright tools lists all of them")
         return DONE if found else ERROR
 
 
-def _search(specs: Sequence[ToolSpec], words: Sequence[str]) -> Sequence[ToolSpec]:
-    query = " ".join(words[1:] if words[:1] == ["search"] else words)
-    if not query or words == ["list"]:  # as `sessions list` and `skills list` do
+def _search(specs: Sequence[ToolSpec], query: str) -> Sequence[ToolSpec]:
+    if not query:
         return sorted(specs, key=lambda spec: spec.name)
     # a plain list does not need the index
     from callwright.registry import ToolIndex
