@@ -1,4 +1,4 @@
-"""Extensions of griffe for the reference: frozen classes, docstrings of overridden methods, examples from the pages."""
+"""Extensions of griffe for the reference: frozen classes, values of defaults, docstrings, examples from the pages."""
 
 import ast
 import importlib
@@ -24,6 +24,25 @@ class FrozenClasses(griffe.Extension):
         for decorator in cls.decorators:
             if decorator.callable_path == "callwright.core._fast.frozen":
                 decorator.value = griffe.ExprName("dataclasses.dataclass")
+
+
+class PrivateDefaults(griffe.Extension):
+    """Shows the value of a default instead of the private name that its module has for it."""
+
+    def on_function_instance(self, *, func: griffe.Function, **kwargs: Any) -> None:
+        """Replace the defaults of parameters."""
+        for parameter in func.parameters:
+            parameter.default = find_value(func.module, parameter.default)
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **kwargs: Any) -> None:
+        """Replace the defaults of fields, which are those of the parameters of a frozen class."""
+        attr.value = find_value(attr.module, attr.value)
+
+
+def find_value(module: griffe.Module, default: str | griffe.Expr | None) -> str | griffe.Expr | None:
+    """Return the value of a private name of this module; anything else as it is."""
+    constant = module.members.get(str(default)) if str(default).startswith("_") else None
+    return (constant.value if isinstance(constant, griffe.Attribute) else None) or default
 
 
 class InheritedDocstrings(griffe.Extension):

@@ -36,6 +36,11 @@ def check_pages_load_nothing_from_another_host(pages: dict[str, str]) -> None:
     assert [name for name, text in pages.items() if loads.search(text)] == []
 
 
+def find_private_defaults(page: str) -> list[str]:
+    """Return the private names that a reader of the signatures could not look up."""
+    return re.findall(r"= (_[A-Z]\w+)", re.sub(r"<[^>]+>", "", page))
+
+
 def check_reference_has_every_public_name(pages: dict[str, str]) -> None:
     for package, names in runpy.run_path(str(ROOT / "scripts" / "reference"))["list_public"]().items():
         page = pages[f"reference/python/{package}.html"]
@@ -44,6 +49,7 @@ def check_reference_has_every_public_name(pages: dict[str, str]) -> None:
     assert "Parameters:" in agent
     assert "Raises:" in agent
     assert "Examples:" in agent
+    assert [name for name, text in pages.items() if "reference/python" in name and find_private_defaults(text)] == []
     assert 'id="callwright.sessions.SqliteStore.search"' in pages["reference/python/callwright.sessions.html"]
     examples = {
         link for text in pages.values() for link in re.findall(r'From the page <a href="\.\./\.\./([^"]+)"', text)

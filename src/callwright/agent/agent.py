@@ -53,7 +53,9 @@ from callwright.tool.base import OUTERMOST, Cancellation, OuterSession, State, T
 if TYPE_CHECKING:
     from callwright.system.undo.undo_store import UndoStore
 
-_LIMITS, _COMPACTION, _REQUESTS = RunLimits(), Compaction(), Requests()
+_LIMITS = RunLimits()
+_COMPACTION = Compaction()
+_REQUESTS = Requests()
 _MAX_STATES = 256
 _SUBAGENT_SECONDS = 3600.0
 """Time limit of a call of an agent that has none: a call without any would block its turn for good."""
@@ -69,7 +71,7 @@ class Agent:
         sessions: Where conversations are stored. By default in memory, and only while a run needs them.
         system: The system prompt.
         limits: What one run may use.
-        ask: Answers approval requests while the run waits. Without it the run returns `Paused`.
+        ask: Async function that takes questions and returns `Answers`. Without it the run returns `Paused`.
         compaction: When and how a long conversation is shortened; None turns it off.
         requests: Size, options and retries of model requests.
         name: The agent's name in traces and logs. As a tool of another agent it defaults to the tool's name.
@@ -104,8 +106,7 @@ class Agent:
         self.executor = executor or Executor(self.registry, observe=observe)
         self.executor.outputs.reader()  # from now on, notes in cut outputs name it
         self.sessions: SessionStore = MemoryStore() if sessions is None else require_store(sessions)
-        self.limits, self.ask = limits, ask
-        self.compaction, self.requests = compaction, requests
+        self.limits, self.ask, self.compaction, self.requests = limits, ask, compaction, requests
         self.name, self.system, self.undo = name, system, undo
         self._temporary = sessions is None
         self._paused: set[str] = set()
@@ -368,8 +369,7 @@ class Agent:
         inherited = state.get(Lineage)
         if inherited.executor is None and transcript.hold.records:  # restarted: show again what searches revealed
             recall_reveals(state, find_outcomes(transcript.history))
-        durable = self.sessions.durable
-        if durable:
+        if durable := self.sessions.durable:
             state.get(StoredOutputs).load = partial(self.sessions.read_output, request.session_id)
         restore_approvals(executor.policies, transcript)
         inherited.undo = attach_recorder(state, self.undo, request.session_id, lineage, self.sessions)
