@@ -20,8 +20,6 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 WORKFLOW = "callwright-run"
 ACTIVITY = "callwright-advance"
 SIGNAL = "answered"
-FINAL_ERRORS = ("UnknownAgent", "UsageError", "SessionDamaged", "SessionMissing", "StoreTooNew", "PromptLost")
-"""Errors that no retry can mend."""
 _KEY_CHARS = 16
 _MOST_ANSWERS = 100
 """How many keys of questions that are not known yet are kept."""
@@ -121,7 +119,6 @@ async def _advance(order: Data) -> Data:
             backoff_coefficient=1.5,
             maximum_interval=timedelta(seconds=10),
             maximum_attempts=order["attempts"],
-            non_retryable_error_types=FINAL_ERRORS,
         ),
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         result_type=dict,
