@@ -103,6 +103,33 @@ async def test_prompt_is_redacted_like_records(tmp_path: Path) -> None:
         assert await read_prompt(store, await keep_prompt(store, "my secret")) == "my ***"
 
 
+async def test_order_has_what_the_workflow_reads(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(RPCStatusCode.UNAVAILABLE, lambda: None)
+
+    async def connect(address: str, namespace: str) -> Server:
+        return server
+
+    monkeypatch.setattr("callwright.temporal.client.connect_client", connect)
+    runs = await Runs.connect(sessions=store, turns=7, heartbeat_seconds=3, attempts=5)
+    with pytest.raises(TemporalError, match="does not answer"):
+        await runs.start("desk", "go", session="s")
+    (order,) = server.orders  # a field that is missing would fail in the workflow, and be tried without end
+    assert await read_prompt(store, order["prompt"]) == "go"
+    assert order == {
+        "turns": 7,
+        "heartbeat": 3,
+        "attempts": 5,
+        "agent": "desk",
+        "session": "s",
+        "prompt": order["prompt"],
+        "key": order["prompt"],
+        "open": [],
+        "expires": 0,
+        "lapsed": False,
+        "position": 0,
+    }
+
+
 @pytest.mark.parametrize(
     ("status", "kept"),
     [
@@ -226,8 +253,15 @@ async def test_run_that_pauses_while_it_is_woken_is_looked_at_again(store: Sqlit
     watching.cancel()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RPCError("the server does not answer", RPCStatusCode.UNAVAILABLE, b""),
+        SessionError("the database does not answer"),
+    ],
+)
 async def test_run_that_could_not_be_woken_is_woken_later(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: SqliteStore, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
     await agent.run("go", session="s")
@@ -238,7 +272,7 @@ async def test_run_that_could_not_be_woken_is_woken_later(
     def hear() -> None:
         if away:
             away.pop()
-            raise RPCError("the server does not answer", RPCStatusCode.UNAVAILABLE, b"")
+            raise error
         done.set()
 
     monkeypatch.setattr("callwright.temporal.worker._LOOK_SECONDS", 0.0)
@@ -292,7 +326,7 @@ async def test_waiting_sessions_are_listed_only_when_something_changed() -> None
 
 
 @pytest.mark.parametrize("unreadable", [0, 3])
-async def test_damaged_session_does_not_hide_answers_of_others(
+async def test_session_that_cannot_be_read_does_not_hide_answers_of_others(
     store: SqliteStore, tmp_path: Path, unreadable: int
 ) -> None:
     for session in ("damaged", "sound"):
@@ -307,7 +341,7 @@ async def test_damaged_session_does_not_hide_answers_of_others(
         connection.execute(damage, (unreadable, "damaged"))
     done = asyncio.Event()
     server = Server(RPCStatusCode.OK, lambda: done.set() if server.signalled == "callwright/sound" else None)
-    server.running = ["callwright/damaged", "callwright/sound"]
+    server.running = ["callwright/not begun", "callwright/damaged", "callwright/sound"]
     watching = asyncio.ensure_future(AnswerWatch("queue", [store]).run(cast("Any", server)))
     await asyncio.wait_for(done.wait(), LONG_SECONDS)
     watching.cancel()
@@ -472,40 +506,6 @@ async def test_worker_says_that_the_server_refuses_it(store: SqliteStore, monkey
     worker = AgentWorker([Agent(ScriptedProvider(), sessions=store, name="desk")])
     with pytest.raises(TemporalError, match="cannot go on: Poll failure: Namespace x is not found"):
         await worker.run(serving=worker.stop)
-
-
-async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore) -> None:
-    named = Agent(ScriptedProvider(), sessions=store, name="desk")
-    for agents, message in (
-        ([], "at least one agent"),
-        ([Agent(ScriptedProvider(), sessions=store)], "needs a name"),
-        ([named, Agent(ScriptedProvider(), sessions=store, name="desk")], "two agents"),
-        ([Agent(ScriptedProvider(), sessions=MemoryStore(), name="desk")], "in this process only"),
-        (["desk"], "expected an Agent"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            AgentWorker(agents)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] - some are wrong
-    with pytest.raises(UsageError, match="in this process only"):
-        await Runs.connect(sessions=MemoryStore())
-    for wrong, message in (
-        ({"turns": 0}, "must be positive"),
-        ({"attempts": 0}, "must be positive"),  # for the server, without end
-        ({"heartbeat_seconds": 0}, "must be positive"),
-        ({"heartbeat_seconds": float("nan")}, "must be positive"),
-        ({"heartbeat_seconds": float("inf")}, "at most 86400"),
-        ({"queue": ""}, "name of a queue"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            await Runs.connect(sessions=store, **wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    for wrong, message in (
-        ({"most_runs": 0}, "at least 1, got 0"),
-        ({"grace_seconds": -1.0}, "at least 0, got -1"),
-        ({"grace_seconds": float("nan")}, "got nan"),
-        ({"grace_seconds": float("inf")}, "got inf"),
-        ({"queue": ""}, "name of a queue"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            AgentWorker([named], **wrong)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(

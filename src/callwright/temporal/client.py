@@ -5,7 +5,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
@@ -14,7 +14,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.agent.run_request import Prompt, check_prompt
-from callwright.core.errors import UsageError, safe_repr
+from callwright.core.errors import UsageError, check_number, safe_repr
 from callwright.sessions.base import SessionBusy, SessionStore, check_session_id
 from callwright.sessions.waiting import WaitingRun, list_waiting
 from callwright.temporal.blobs import ClusterStore, keep_prompt, require_cluster_store
@@ -30,7 +30,13 @@ from callwright.temporal.run import (
 from callwright.temporal.workflow import WORKFLOW, Data
 
 DEFAULT_QUEUE = "callwright"
+_MOST_QUEUE_CHARS = 250
+"""A server takes 1,000 bytes, and a worker of a longer name would wait for ever."""
+_RESERVED_QUEUES = "/_sys/"
+_LEAST_HEARTBEAT_SECONDS = 0.1
+"""Less is over before a sign of the worker arrives, and nearly 0 is no limit at all: a dead worker is not noticed."""
 _MOST_HEARTBEAT_SECONDS = 86_400
+_MOST_ATTEMPTS = 2**31 - 1
 _REFUSALS = frozenset(
     {
         RPCStatusCode.INVALID_ARGUMENT,
@@ -61,12 +67,35 @@ def read_security() -> Data:
     return {name: value for name, value in found.items() if name not in ("target_host", "namespace")}
 
 
+def check_queue(queue: object) -> None:
+    """Refuse the name of a queue that no server takes: the SDK fails with errors of its own, or waits for ever.
+
+    Raises:
+        UsageError: it is empty, too long, not printable or reserved.
+    """
+    if not _is_line(queue) or len(queue) > _MOST_QUEUE_CHARS or queue.startswith(_RESERVED_QUEUES):
+        raise UsageError(
+            f"expected the name of a queue, 1 to {_MOST_QUEUE_CHARS} printable characters that do not begin with "
+            f"{_RESERVED_QUEUES}, got {safe_repr(queue)}"
+        )
+
+
+def _is_line(given: object) -> TypeGuard[str]:
+    """Whether a value is text that a request can carry; lone surrogates, for example, cannot be sent."""
+    return isinstance(given, str) and given != "" and given.isprintable()
+
+
 async def connect_client(address: str, namespace: str) -> Client:
     """Connect to a server.
 
     Raises:
         TemporalError: the server cannot be reached, or has no such namespace.
+        UsageError: the address or the namespace is empty or not printable.
     """
+    if not _is_line(address):
+        raise UsageError(f"expected the address of a Temporal server, such as localhost:7233, got {safe_repr(address)}")
+    if not _is_line(namespace):
+        raise UsageError(f"expected a namespace of the Temporal server, such as default, got {safe_repr(namespace)}")
     security = read_security()
     try:
         client = await Client.connect(address, namespace=namespace, connect_timeout=timedelta(seconds=10), **security)
@@ -124,18 +153,14 @@ class Runs:
 
         Raises:
             TemporalError: the server cannot be reached.
-            UsageError: the store ends with the process, the queue is empty, a number is not positive, or the heartbeat
-                is longer than a day.
+            UsageError: the store ends with the process, the address, the namespace or the queue is not valid, a number
+                is not positive or not a number, or the heartbeat is longer than a day.
         """
-        if turns < 1 or attempts < 1 or not heartbeat_seconds > 0:
-            raise UsageError(
-                f"turns, attempts and heartbeat_seconds must be positive, got {turns}, {attempts}, {heartbeat_seconds}"
-            )
-        # A workflow cannot count to infinity, and would be tried for ever.
-        if heartbeat_seconds > _MOST_HEARTBEAT_SECONDS:
-            raise UsageError(f"heartbeat_seconds must be at most {_MOST_HEARTBEAT_SECONDS}, got {heartbeat_seconds}")
-        if not queue:
-            raise UsageError("runs need the name of a queue, got an empty one")
+        check_number("turns", turns, 1, whole=True)
+        # A workflow that cannot pass a number on fails in a way that its server tries again for ever.
+        check_number("attempts", attempts, 1, most=_MOST_ATTEMPTS, whole=True)
+        check_number("heartbeat_seconds", heartbeat_seconds, _LEAST_HEARTBEAT_SECONDS, most=_MOST_HEARTBEAT_SECONDS)
+        check_queue(queue)
         options = {"turns": turns, "heartbeat": heartbeat_seconds, "attempts": attempts}
         store = require_cluster_store(sessions)
         return cls(await connect_client(address, namespace), store, queue, options)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,13 +13,13 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from callwright.agent.agent import Agent
-from callwright.core.errors import UsageError, describe_raised, safe_repr
+from callwright.core.errors import UsageError, check_number, describe_raised, safe_repr
 from callwright.sessions.base import SessionDamaged, SessionMissing, SessionStore
 from callwright.sessions.records import Answered
 from callwright.sessions.waiting import find_answered
 from callwright.temporal.activity import Advance
 from callwright.temporal.blobs import require_cluster_store
-from callwright.temporal.client import DEFAULT_QUEUE, connect_client
+from callwright.temporal.client import DEFAULT_QUEUE, check_queue, connect_client
 from callwright.temporal.run import AWAY, WORKFLOW_PREFIX, TemporalError, first_line
 from callwright.temporal.workflow import SIGNAL, WORKFLOW, RunWorkflow, question_key
 
@@ -31,6 +30,9 @@ _REST_RATIO = 20.0
 _MOST_REST_SECONDS = 10.0
 _SCAN_SECONDS = 60.0
 _MOST_SESSIONS = 10_000
+_MOST_RUNS = 100_000
+_MOST_GRACE_SECONDS = 86_400
+"""A slice of turns takes no longer."""
 
 
 class AnswerWatch:
@@ -164,12 +166,9 @@ class AgentWorker:
         grace_seconds: float = 20.0,
     ) -> None:
         self.agents = _name_agents(agents)
-        if not queue:
-            raise UsageError("a worker needs the name of a queue, got an empty one")
-        if most_runs < 1:  # with 0 it would serve, and never run anything
-            raise UsageError(f"most_runs must be at least 1, got {most_runs}")
-        if not (math.isfinite(grace_seconds) and grace_seconds >= 0):
-            raise UsageError(f"grace_seconds must be a number of seconds of at least 0, got {grace_seconds}")
+        check_queue(queue)
+        check_number("most_runs", most_runs, 1, most=_MOST_RUNS, whole=True)  # with 0 it would never run anything
+        check_number("grace_seconds", grace_seconds, 0, most=_MOST_GRACE_SECONDS)
         self.queue = queue
         self._most_runs = most_runs
         self._grace_seconds = grace_seconds
@@ -192,6 +191,7 @@ class AgentWorker:
         Raises:
             TemporalError: the server cannot be reached, or refuses the worker for good.
             SessionError: a store cannot be used; nothing was taken from the queue.
+            UsageError: the address or the namespace is not valid.
         """
         try:
             if self._stop.is_set():
