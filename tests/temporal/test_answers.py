@@ -521,6 +521,8 @@ async def test_worker_says_that_the_server_refuses_it(store: SqliteStore, monkey
         ("runs ask desk hello --store mysql://me:hunter2@host/name", "the store mysql://…: expected postgresql://"),
         ("runs waiting --store missing.db", "no such file"),
         ("runs list --store missing.db", "no such file"),
+        ("runs ask desk hello --store new.db --session ''", "invalid session id ''"),
+        ("runs approve '' --store missing.db", "invalid session id ''"),
     ],
 )
 def test_bad_command_lines(

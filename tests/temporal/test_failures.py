@@ -171,6 +171,26 @@ def test_ask_says_that_no_worker_has_taken_the_run(cluster: Cluster) -> None:
             asked.kill()
 
 
+def test_ask_prints_nothing_but_the_result_while_the_server_is_away(tmp_path: Path) -> None:
+    port = find_port()
+    server = start_server(port, str(tmp_path))
+    order = ["ask", "desk", "hello", "--session", "s", "--store", str(tmp_path / "s.db")]
+    command = [sys.executable, "-m", "callwright", "runs", *order, "--address", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asked:
+        try:
+            assert asked.stderr is not None
+            while "no worker" not in (line := asked.stderr.readline()):  # it is connected, and waits
+                assert line, "the command ended"
+            server.kill()
+            printed, told = asked.communicate(timeout=PATIENCE_SECONDS)
+            assert (asked.returncode, printed) == (1, "")
+            assert "the run goes on" in told and told.splitlines()[-1].startswith("callwright: the Temporal server")
+        finally:
+            asked.kill()
+            server.kill()
+            server.wait()
+
+
 @pytest.mark.timeout(900)  # it starts fifteen processes, one after the other
 async def test_commands(cluster: Cluster, runs: Runs) -> None:
     worker = cluster.start_worker("asking")

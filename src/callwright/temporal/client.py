@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeGuard, cast
 
@@ -11,6 +12,7 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from callwright.agent.run_request import Prompt, check_prompt
@@ -83,6 +85,15 @@ def check_queue(queue: object) -> None:
 def _is_line(given: object) -> TypeGuard[str]:
     """Whether a value is text that a request can carry; lone surrogates, for example, cannot be sent."""
     return isinstance(given, str) and given != "" and given.isprintable()
+
+
+def silence_core() -> None:
+    """Keep what the core of the SDK logs off standard output, where a command prints its result.
+
+    A runtime that the process has already stays as it is.
+    """
+    with suppress(RuntimeError):  # it has one
+        Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)))
 
 
 async def connect_client(address: str, namespace: str) -> Client:

@@ -20,7 +20,7 @@ from callwright.core.decisions import make_reply
 from callwright.core.errors import UsageError, shorten
 from callwright.core.json import thaw
 from callwright.core.messages import AssistantMessage, ToolMessage, UserMessage
-from callwright.sessions.base import SessionError, SessionStore, StoredRecord
+from callwright.sessions.base import SessionError, SessionStore, StoredRecord, check_session_id
 from callwright.sessions.records import Answered, Asked, Said
 from callwright.sessions.waiting import list_waiting, read_questions, record_answers
 
@@ -96,11 +96,15 @@ def _parser() -> argparse.ArgumentParser:
 async def _perform(options: argparse.Namespace) -> int:
     if options.action == "ask" and not options.prompt.strip():  # as -p and the page refuse it; models would too
         raise UsageError("no prompt: give one after the name of the agent")
+    if (session := getattr(options, "session", None)) is not None:  # an empty one is a variable that was not set
+        check_session_id(session)
     async with open_run_store(options.store, create=options.action == "ask") as store:
         if options.action in _STORE_ACTIONS:
             return await _STORE_ACTIONS[options.action](store, options)
         from callwright.temporal import Runs
+        from callwright.temporal.client import silence_core
 
+        silence_core()
         runs = await Runs.connect(options.address, sessions=store, namespace=options.namespace, queue=options.queue)
         return await _ACTIONS[options.action](runs, options)
 
