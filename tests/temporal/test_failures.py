@@ -221,7 +221,8 @@ async def test_commands(cluster: Cluster, runs: Runs) -> None:
     assert (await runs.get("c3").result()).text == ""
 
 
-def test_worker_for_development(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])  # SIGHUP: its terminal was closed
+def test_worker_for_development(tmp_path: Path, ending: int) -> None:
     port, page = find_port(), find_port()
     server = ["--address", f"localhost:{port}", "--namespace", "team"]
     environment = os.environ | {
@@ -244,7 +245,7 @@ def test_worker_for_development(tmp_path: Path) -> None:
             check=False,
         )
         assert asked.stdout == "done after 1 turns\n", asked.stderr
-        worker.send_signal(signal.SIGTERM)
+        worker.send_signal(ending)
         assert "stopping: turns that run have up to 20 s to end" in worker.stderr.readline()
         assert worker.wait(PATIENCE_SECONDS) == 0
     finally:

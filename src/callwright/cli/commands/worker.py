@@ -90,7 +90,10 @@ async def _work(options: argparse.Namespace) -> None:
             worker.stop()
             print_notice(f"stopping: turns that run have up to {options.grace:g} s to end")
 
-        for number in (signal.SIGTERM, signal.SIGINT):
+        endings = [signal.SIGTERM, signal.SIGINT]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            endings.append(signal.SIGHUP)  # the window was closed; under nohup the worker goes on
+        for number in endings:
             try:
                 loop.add_signal_handler(number, stop)
             except NotImplementedError:  # Windows
