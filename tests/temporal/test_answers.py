@@ -325,6 +325,27 @@ async def test_waiting_sessions_are_listed_only_when_something_changed() -> None
     watching.cancel()
 
 
+async def test_answer_in_a_session_without_a_run_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    store, clock, signalled = CountingStore(), LoopClock(), list[str]()
+    agent = Agent(ScriptedProvider(ToolCall("c", "change_something", {"n": 1})), [change_something], sessions=store)
+    await agent.run("go", session="s")  # in a process of its own, with the store of the workers
+    ((question,),) = [run.questions for run in await list_waiting(store)]
+    await record_answers(store, "s", Answers().approve(question))
+
+    def refuse() -> None:
+        signalled.append(server.signalled)
+        raise RPCError("no such workflow", RPCStatusCode.NOT_FOUND, b"")
+
+    server, watch = Server(RPCStatusCode.OK, refuse), AnswerWatch("queue", [store])
+    watch.add(store, "s")
+    watching = asyncio.ensure_future(watch.run(cast("Any", server)))
+    while store.asked < 10:
+        clock.pass_seconds(2)
+        await asyncio.sleep(0.001)
+    watching.cancel()
+    assert signalled == ["callwright/s"] and not caplog.records
+
+
 @pytest.mark.parametrize("unreadable", [0, 3])
 async def test_session_that_cannot_be_read_does_not_hide_answers_of_others(
     store: SqliteStore, tmp_path: Path, unreadable: int
