@@ -190,7 +190,9 @@ async def test_result_counts_what_agents_inside_calls_used(store: SqliteStore) -
     agent = Agent(ScriptedProvider(*script), [child.as_tool("helper", "Help.")], sessions=store)
     done = await agent.run("go", session="s", key="k")
     assert isinstance(done, Done) and done.usage == Usage(9, 12)
-    result = await Run(cast("Any", EndedWorkflow()), store, "s", "k").result()
+    await Agent(ScriptedProvider("later"), sessions=store).run("more", session="s")  # without a worker
+    result = await Run(cast("Any", EndedWorkflow()), store, "s").result()
+    assert isinstance(result, Done)
     assert (result.usage, result.text, result.turns) == (done.usage, done.text, done.turns)
 
 

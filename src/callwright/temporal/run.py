@@ -229,8 +229,13 @@ class Run:
             return (await self._handle.describe()).history_length > _EVENTS_BEFORE_A_WORKER
 
     async def fetch_history(self) -> WorkflowHistory:
-        """Return the workflow's own history: references and counts, for looking into problems."""
-        return await self._handle.fetch_history()
+        """Return the workflow's own history: references and counts, for looking into problems.
+
+        Raises:
+            TemporalError: the server cannot be reached, or there is no such run.
+        """
+        with self._explaining():
+            return await self._handle.fetch_history()
 
     async def _wait(self) -> None:
         with self._explaining(), suppress(WorkflowFailureError):  # it has ended all the same
