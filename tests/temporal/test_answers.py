@@ -515,6 +515,36 @@ async def test_worker_that_is_stopped_before_it_serves_does_not_begin(store: Sql
         await worker.run(address)  # it may run again
 
 
+async def test_worker_that_is_stopped_while_it_connects_does_not_begin(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(address: str, namespace: str) -> Server:
+        worker.stop()
+        return Server(RPCStatusCode.OK, lambda: None)
+
+    monkeypatch.setattr("callwright.temporal.worker.Worker", None)  # it would fail to be made
+    monkeypatch.setattr("callwright.temporal.worker.connect_client", connect)
+    worker = AgentWorker([Agent(ScriptedProvider(), sessions=store, name="desk")])
+    await worker.run()
+
+
+async def test_error_of_a_caller_is_not_one_of_the_server(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def serve(*given: object, **options: object) -> AsyncGenerator[None, None]:
+        yield
+
+    async def connect(address: str, namespace: str) -> Server:
+        return Server(RPCStatusCode.OK, lambda: None)
+
+    def fail() -> None:
+        raise RuntimeError("no log to write to")
+
+    monkeypatch.setattr("callwright.temporal.worker.Worker", serve)
+    monkeypatch.setattr("callwright.temporal.worker.connect_client", connect)
+    with pytest.raises(RuntimeError, match="no log to write to"):
+        await AgentWorker([Agent(ScriptedProvider(), sessions=store, name="desk")]).run(serving=fail)
+
+
 async def test_worker_says_that_the_server_refuses_it(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
     async def serve(*given: object, **options: object) -> AsyncGenerator[None, None]:
