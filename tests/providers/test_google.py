@@ -170,7 +170,7 @@ async def test_error_with_a_code_in_place_of_an_answer_names_the_key(
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ProviderError, match="set GEMINI_API_KEY, or in a program pass api_key=") as caught:
+    with pytest.raises(ProviderError, match="set GEMINI_API_KEY, or make the provider with api_key=…") as caught:
         await asked(GoogleGemini("gemini-test"), request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"
 

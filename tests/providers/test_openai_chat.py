@@ -162,6 +162,6 @@ async def test_refused_key_names_what_was_sent(
 
 async def test_missing_key_is_named(request_for: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(ProviderError, match="set OPENAI_API_KEY, or in a program pass api_key=") as caught:
+    with pytest.raises(ProviderError, match="set OPENAI_API_KEY, or make the provider with api_key=…") as caught:
         await asked(OpenAIChat("gpt-test"), request_for(UserMessage("hi")))
     assert caught.value.fault == "auth"

@@ -63,7 +63,7 @@ def test_model_without_its_vendor_is_suggested_with_it(name: str, meant: str) ->
     [("anthropic:x", "ANTHROPIC_API_KEY"), ("openai:x", "OPENAI_API_KEY"), ("google:x", "GEMINI_API_KEY")],
 )
 def test_missing_key_is_named(name: str, key: str) -> None:
-    with pytest.raises(UsageError, match=f"set {key}, or in a program pass api_key="):
+    with pytest.raises(UsageError, match=rf"set {key}, or in a program write provider_for\('{name}', api_key=…\)"):
         provider_for(name, environment={})
     assert provider_for(name, environment={key: "k"}).model == "x"
 

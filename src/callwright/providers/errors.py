@@ -355,7 +355,7 @@ def _failure(error: Exception, key: str) -> ProviderError:
     if "APIError" in kinds and "APIConnectionError" not in kinds:
         return status_failure(200, body, headers, str(cast("Any", error).message))
     if any(mark in str(error) for mark in _NO_KEY):
-        return ProviderError(f"no key for the model API: set {key}, or in a program pass api_key=", fault="auth")
+        return ProviderError(f"no key for the model API: set {key}, or make the provider with api_key=…", fault="auth")
     if isinstance(error, ValueError) or "ProtocolError" in kinds:  # a line with only half of its JSON
         return broken_stream(f"{type(error).__name__}: {error}")
     if "HTTPError" in kinds or "APIConnectionError" in kinds or isinstance(error, OSError):

@@ -55,7 +55,8 @@ def provider_for(
         raise UsageError(f"unknown model {model!r}: {_suggest(model)}write {_FORMS}")
     provider = _vendor_provider(vendor, name, api_key)  # first: a missing package is reported before a missing key
     if api_key is None and not any(environment.get(key) for key in _KEYS[vendor]):
-        raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]}, or in a program pass api_key=")
+        instead = f"or in a program write provider_for({model!r}, api_key=…)"
+        raise UsageError(f"the model {model!r} needs a key: set {_KEYS[vendor][0]}, {instead}")
     provider = _with_options(provider, options)
     return _with_schema_actions(provider) if tool_mode == "schema" else provider
 

@@ -166,7 +166,7 @@ async def _start_server(address: str, namespace: str, ui_port: int) -> "subproce
     if read_security().get("tls"):
         raise UsageError("--dev starts a server without TLS; unset TEMPORAL_API_KEY and the variables TEMPORAL_TLS…")
     if _is_listening(int(port)):
-        print_notice(f"a server is running on {address}")
+        print_notice(f"a program listens on {address}; --dev starts no server (for one of its own: another --address)")
         return None
     program = shutil.which("temporal", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if program is None:
