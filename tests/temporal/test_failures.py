@@ -232,7 +232,15 @@ def test_worker_for_development(tmp_path: Path, ending: int) -> None:
     }
     program = [sys.executable, "-m", "callwright"]
     command = [*program, "worker", "desk:agent", "--dev", *server, "--ui-port", str(page)]
-    worker = subprocess.Popen(command, env=environment, cwd=HERE, stderr=subprocess.PIPE, text=True)
+    worker = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=HERE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # tests that run under nohup ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - takes no lock
+    )
     try:
         assert worker.stderr is not None
         while "worker for desk" not in (line := worker.stderr.readline()):
