@@ -108,20 +108,20 @@ def _nth_highest(scores: Collection[float], n: int) -> float:
 
 
 def _score(
-    postings: Postings, query: ToolQuery, found: _Found, weights: Mapping[str, float], tools: int
+    postings: Postings, query: ToolQuery, found: _Found, weights: Mapping[str, float], count: int
 ) -> list[float]:
     """Score by the whole request and by the best sentence, so that no part of a long request outweighs the others."""
-    totals = _sum(found, weights, tools)
-    if len(query.sentences) < 2 or not tools:
+    totals = _sum(found, weights, count)
+    if len(query.sentences) < 2 or not count:
         return totals
-    rows = [_sum(found, _weights(postings, sentence), tools) for sentence in query.sentences]
+    rows = [_sum(found, _weights(postings, sentence), count) for sentence in query.sentences]
     scales = _sentence_scales(list(map(max, rows)))
     scaled = [[total * scale for total in row] for row, scale in zip(rows, scales, strict=True)]
     return [(total + most) / 2 for total, most in zip(totals, map(max, *scaled), strict=True)]
 
 
-def _sum(found: _Found, weights: Mapping[str, float], tools: int) -> list[float]:
-    sums = [0.0] * tools
+def _sum(found: _Found, weights: Mapping[str, float], count: int) -> list[float]:
+    sums = [0.0] * count
     for term, weight in weights.items():  # in the order of the query, so that sums are the same each time
         for place, impact in found[term].items():
             sums[place] += weight * impact
