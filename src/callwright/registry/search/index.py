@@ -61,9 +61,13 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[Hit]:
     best = max(ranked.values(), default=0.0)
     for tool in named:
         ranked[places[tool]] += best + 1  # above every other score, still ordered among themselves
-    first = sorted(ranked, key=lambda place: (-ranked[place], tools[place].spec.name))[:k]
-    why = _explain(postings, query, found, {place: postings.name_terms(tools[place]) for place in first})
-    return [Hit(tools[place].spec.name, ranked[place], why[place]) for place in first]
+    floor = _nth_highest(ranked.values(), k)
+    first = [(-score, tools[place].spec.name, place) for place, score in ranked.items() if score >= floor]
+    shown = _show_words(postings, query)
+    return [
+        Hit(name, -score, _explain(shown, found, place, postings.name_terms(tools[place])))
+        for score, name, place in sorted(first)[:k]
+    ]
 
 
 def _weights(postings: Postings, terms: Iterable[str]) -> dict[str, float]:
@@ -142,8 +146,9 @@ def _boost_phrases(
     scores: list[float],
 ) -> None:
     """Raise the scores of tools that contain phrases of the query."""
-    for first, second in sorted(query.phrases):
-        if first in found and second in found and (both := found[first].keys() & found[second].keys()):
+    for first, second in query.phrases:
+        with_first, with_second = found.get(first), found.get(second)
+        if with_first and with_second and (both := with_first.keys() & with_second.keys()):
             phrase, gain = f" {first} {second} ", _PHRASE * max(rarity[first], rarity[second])
             for place in both:
                 if phrase in postings.prose(tools[place]):
@@ -171,19 +176,20 @@ def _boost_names(
     return boosted
 
 
-def _explain(
-    postings: Postings, query: ToolQuery, found: _Found, names: Mapping[int, frozenset[str]]
-) -> dict[int, str]:
-    """Return the words of the query that match each tool: those in its name, then those in its other texts."""
-    named: dict[int, list[str]] = {place: [] for place in names}
-    other: dict[int, list[str]] = {place: [] for place in names}
-    for term, word in query.words.items():
-        for known, _ in postings.meanings(term):
-            if both := found[known].keys() & names.keys():
-                shown = word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}"
-                for place in both:
-                    (named if known in names[place] else other)[place].append(shown)
-    return {place: _format_matches(named[place], other[place]) for place in names}
+def _show_words(postings: Postings, query: ToolQuery) -> list[tuple[str, str]]:
+    """Return the terms that the query stands for, each with the word of the query as it is shown."""
+    return [
+        (known, word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
+        for term, word in query.words.items()
+        for known, _ in postings.meanings(term)
+    ]
+
+
+def _explain(shown: Sequence[tuple[str, str]], found: _Found, place: int, name: Collection[str]) -> str:
+    """Return the words of the query that match a tool: those in its name, then those in its other texts."""
+    matches = [(term, words) for term, words in shown if place in found[term]]
+    named = [words for term, words in matches if term in name]
+    return _format_matches(named, [words for term, words in matches if term not in name])
 
 
 def _format_matches(named: Sequence[str], other: Sequence[str]) -> str:

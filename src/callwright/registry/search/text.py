@@ -255,8 +255,8 @@ class ToolQuery:
 
     sentences: tuple[tuple[str, ...], ...]
     """The terms of each sentence; sentences without any are left out."""
-    phrases: frozenset[tuple[str, str]]
-    """Neighbouring terms."""
+    phrases: tuple[tuple[str, str], ...]
+    """Neighbouring terms, each pair once."""
     words: dict[str, str]
     """The word each term came from."""
     names: frozenset[str]
@@ -270,7 +270,7 @@ def parse_query(text: str) -> ToolQuery:
     sentences = [sentence for part in split_sentences(text) if (sentence := _sentence(part, words))]
     if not sentences and (ignored := split_words(text)):  # a tool may be named `help`
         sentences, words = [tuple(ignored)], dict(zip(ignored, ignored, strict=True))
-    phrases = frozenset(chain.from_iterable(map(pairwise, sentences)))
+    phrases = tuple(dict.fromkeys(chain.from_iterable(map(pairwise, sentences))))
     return ToolQuery(tuple(sentences), phrases, words, _find_names(text))
 
 
