@@ -635,7 +635,7 @@ async def test_session_that_waits_or_has_jobs_is_not_closed(project: Path, tmp_p
     await quiet.pass_minutes(100)
     assert quiet.hosts.find("waiting") is waiting
     await quiet.hosts.aclose()
-    job = AssistantMessage((ToolCall("c", "bash", {"command": "cat", "background": True}),), "calls")
+    job = AssistantMessage((ToolCall("c", "bash", {"command": "sleep 600", "background": True}),), "calls")
     quiet = Quiet(locations, job, "started")
     busy = await quiet.hosts.open("busy")
     busy.say("hi")
