@@ -226,7 +226,9 @@ def test_interrupted_search_changes_no_later_one() -> None:
         if "registry/search/" not in frame.f_code.co_filename:
             return None
         steps -= event == "line"
-        if steps == 0:
+        # not in `search` itself: between the end of its block and the release of its lock only a tracer can raise
+        if steps <= 0 and frame.f_code.co_name != "search":
+            steps = sys.maxsize
             raise KeyboardInterrupt
         return interrupt_at
 

@@ -6,8 +6,8 @@ rarest terms ──► candidates ──► (whole request + best sentence) / 2 
 """
 
 import gc
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from math import fsum  # its sum does not depend on the order of a set
 from threading import Lock
@@ -20,15 +20,37 @@ from callwright.registry.search.text import TERM_WORDS, ToolQuery, parse_query
 _MAX_WORDS_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
 class Hit:
-    """A search result."""
+    """A search result.
 
-    name: str
-    score: float
-    """Comparable within one search only."""
-    why: str
-    """The words that matched, for display."""
+    Args:
+        name: The name of the tool.
+        score: Comparable within one search only.
+        why: The words that matched, for display, or what finds them once they are displayed.
+    """
+
+    __slots__ = ("_why", "name", "score")
+
+    def __init__(self, name: str, score: float, why: str | Callable[[], str] = "") -> None:
+        self.name = name
+        self.score = score
+        self._why = why
+
+    @property
+    def why(self) -> str:
+        """The words that matched, for display."""
+        if not isinstance(self._why, str):
+            self._why = self._why()
+        return self._why
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hit) and (self.name, self.score, self.why) == (other.name, other.score, other.why)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.score))
+
+    def __repr__(self) -> str:
+        return f"Hit(name={self.name!r}, score={self.score!r}, why={self.why!r})"
 
 
 # changing one of these moves NDCG@10: measure with `python -m benchmarks search`
@@ -63,9 +85,9 @@ def rank(postings: Postings, query: ToolQuery, k: int) -> list[Hit]:
         ranked[places[tool]] += best + 1  # above every other score, still ordered among themselves
     floor = _nth_highest(ranked.values(), k)
     first = [(-score, tools[place].spec.name, place) for place, score in ranked.items() if score >= floor]
-    shown = _show_words(postings, query)
+    words = [(term, word, postings.meanings(term)) for term, word in query.words.items()]
     return [
-        Hit(name, -score, _explain(shown, found, place, postings.name_terms(tools[place])))
+        Hit(name, -score, partial(_explain, words, found, place, postings.name_terms(tools[place])))
         for score, name, place in sorted(first)[:k]
     ]
 
@@ -176,20 +198,26 @@ def _boost_names(
     return boosted
 
 
-def _show_words(postings: Postings, query: ToolQuery) -> list[tuple[str, str]]:
-    """Return the terms that the query stands for, each with the word of the query as it is shown."""
-    return [
+def _explain(
+    words: Sequence[tuple[str, str, Sequence[tuple[str, float]]]], found: _Found, place: int, name: Collection[str]
+) -> str:
+    """Return the words of the query that match a tool: those in its name, then those in its other texts.
+
+    Args:
+        words: The terms of the query, each with the word it came from and what it may stand for.
+        found: The impacts of each term.
+        place: The place of the tool.
+        name: The terms of the tool's name.
+    """
+    matches = [
         (known, word if known == term else f"{word} ~ {TERM_WORDS.get(known, known)}")
-        for term, word in query.words.items()
-        for known, _ in postings.meanings(term)
+        for term, word, meanings in words
+        for known, _ in meanings
+        if place in found[known]
     ]
-
-
-def _explain(shown: Sequence[tuple[str, str]], found: _Found, place: int, name: Collection[str]) -> str:
-    """Return the words of the query that match a tool: those in its name, then those in its other texts."""
-    matches = [(term, words) for term, words in shown if place in found[term]]
-    named = [words for term, words in matches if term in name]
-    return _format_matches(named, [words for term, words in matches if term not in name])
+    return _format_matches(
+        [shown for known, shown in matches if known in name], [shown for known, shown in matches if known not in name]
+    )
 
 
 def _format_matches(named: Sequence[str], other: Sequence[str]) -> str:
