@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.sessions.conftest import postgres, postgres_server  # noqa: F401  # p
 from tests.waiting import find_port, until_so
 
 from callwright import Question
-from callwright.sessions import PostgresStore
+from callwright.sessions import PostgresStore, SqliteStore
 from callwright.temporal import Run, Runs, TemporalError
 from callwright.temporal.client import connect_client
 
@@ -50,6 +50,13 @@ def _leave_at_once() -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(int(_sessions[-1].exitstatus))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
+    """A store that needs no server."""
+    async with SqliteStore(tmp_path / "s.db") as opened:
+        yield opened
 
 
 def start_server(port: int, folder: str) -> "subprocess.Popen[bytes]":

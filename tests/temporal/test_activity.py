@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,12 +42,6 @@ _LIMITS = RunLimits()
 async def change(n: int) -> str:
     """Change something; asks first."""
     return f"changed {n}"
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
-    async with SqliteStore(tmp_path / "s.db") as opened:
-        yield opened
 
 
 async def advance(

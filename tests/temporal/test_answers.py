@@ -83,12 +83,6 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
-    async with SqliteStore(tmp_path / "s.db") as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("prompt", ["hello \N{SNOWMAN}", "x" * 5_000_000, (Text("see"), Image(b"\x00\xff"))])
 async def test_prompt_travels_as_a_reference(store: SqliteStore, prompt: Any) -> None:
     reference = await keep_prompt(store, prompt)

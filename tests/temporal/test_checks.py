@@ -1,7 +1,5 @@
 """What clients and workers refuse at once: a server would retry it without end, or fail with errors of its own."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +8,6 @@ from callwright import Agent, MemoryStore, SqliteStore
 from callwright.core.errors import UsageError
 from callwright.temporal import AgentWorker, Runs
 from callwright.testing import ScriptedProvider
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
-    async with SqliteStore(tmp_path / "s.db") as opened:
-        yield opened
 
 
 async def test_workers_need_named_agents_with_durable_stores(store: SqliteStore) -> None:

@@ -1,8 +1,7 @@
 """What a run does with the replies of its server: answers, cancellation and what it watches; without a server."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -65,12 +64,6 @@ class Workflow:
 async def pay(amount: int) -> str:
     """Pay an amount."""
     return f"paid {amount}"
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncGenerator[SqliteStore, None]:
-    async with SqliteStore(tmp_path / "s.db") as opened:
-        yield opened
 
 
 def make_run(store: SqliteStore, workflow: Workflow) -> Run:
